@@ -128,15 +128,43 @@ void MultiplyTransposed(const at::Tensor& grad, const at::Tensor& x, const at::T
   TransposedProductInto(grad, x, out);
 }
 
+void LossesOfTargets(const LossRows& op, std::span<double> losses) {
+  ParallelRows(op.rows, kGrainSeeds, [&](uint32_t begin, uint32_t end) {
+    for (uint64_t r = begin; r < end; ++r) {
+      const uint64_t at = r * op.classes;
+      const std::span<const float> row(op.logits + at, op.classes);
+      losses[r] = op.task == Task::kMultiLabel
+                      ? MultiLabelLoss(row, op.targets + at, op.weights, op.grad + at)
+                      : SquaredErrorLoss(row, op.targets + at, op.grad + at);
+    }
+  });
+}
+
+void Weigh(const LossRows& op, uint32_t begin, uint32_t end, std::span<double> losses) {
+  for (uint64_t r = begin; r < end; ++r) {
+    const float weight = op.weights[op.labels[r]];
+    losses[r] *= static_cast<double>(weight);
+    float* const grad = op.grad + r * op.classes;
+    for (uint64_t c = 0; c < op.classes; ++c) grad[c] *= weight;
+  }
+}
+
 LossSums Losses(const LossRows& op, Workspace* workspace) {
   const std::span<double> losses(workspace->Get<double>(op.rows), op.rows);
+  LossSums sums;
+  if (op.task != Task::kClassification) {
+    LossesOfTargets(op, losses);
+    for (const double loss : losses) sums.loss += loss;
+    return sums;
+  }
   const std::span<uint8_t> correct(workspace->Get<uint8_t>(op.rows), op.rows);
   const CrossEntropyRows rows{op.logits, op.labels,     op.classes,
                               op.grad,   losses.data(), correct.data()};
   const LossLoops& loops = BestLoops<LossLoops>();
-  ParallelRows(op.rows, kGrainSeeds,
-               [&](uint32_t begin, uint32_t end) { loops.cross_entropy(rows, begin, end); });
-  LossSums sums;
+  ParallelRows(op.rows, kGrainSeeds, [&](uint32_t begin, uint32_t end) {
+    loops.cross_entropy(rows, begin, end);
+    if (op.weights != nullptr) Weigh(op, begin, end, losses);
+  });
   for (uint32_t i = 0; i < op.rows; ++i) {
     sums.loss += losses[i];
     sums.correct += correct[i];

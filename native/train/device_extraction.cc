@@ -348,7 +348,7 @@ Status ExtractToDevice(const TrainOptions& options, const FeatureStore& store, c
   stream.BeginTiming();
   const SampleCopy copies(&stream, workspace);
   buffer->sample = copies.Of(sample);
-  buffer->labels = copies.Copied(std::span<const uint32_t>(buffer->seed_labels)).data();
+  buffer->labels = copies.Copied(std::span<const uint32_t>(buffer->seeds.labels)).data();
   const uint64_t bytes = sample.nodes().size() * options.features.row_bytes();
   auto* const rows = workspace->Get<std::byte>(bytes);
   reader->Read(store, NodesOf(sample), NodesOf(buffer->sample), &stream, workspace, rows);

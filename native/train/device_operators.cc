@@ -154,8 +154,30 @@ void MultiplyTransposed(const at::Tensor& grad, const at::Tensor& x, const at::T
   out.copy_(grad.t().mm(x));
 }
 
+// Whatever is no plain cross-entropy: a batch's logits are few beside its rows, and the processor's
+// loss has the processor's bits.
+LossSums LossesOnHost(const LossRows& op, TrainStream* stream) {
+  const uint64_t count = op.rows * op.classes;
+  std::vector<float> logits(count);
+  std::vector<float> grad(count);
+  std::vector<uint32_t> labels(op.task == Task::kClassification ? op.rows : 0);
+  stream->CopyOut(logits.data(), op.logits, count * sizeof(float));
+  if (!labels.empty()) stream->CopyOut(labels.data(), op.labels, op.rows * sizeof(uint32_t));
+  stream->Synchronize();
+  LossRows here = op;
+  here.logits = logits.data();
+  here.labels = labels.data();
+  here.grad = grad.data();
+  Workspace memory;
+  const LossSums sums = CpuOperators().loss(here, &memory);
+  stream->CopyIn(op.grad, grad.data(), count * sizeof(float));
+  stream->Synchronize();
+  return sums;
+}
+
 LossSums Losses(const LossRows& op, Workspace* workspace) {
   TrainStream& stream = StreamOf(workspace);
+  if (op.task != Task::kClassification || op.weights != nullptr) return LossesOnHost(op, &stream);
   gnnd_device_loss args{};
   args.rows = op.rows;
   args.columns = static_cast<uint32_t>(op.classes);

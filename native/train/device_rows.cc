@@ -115,7 +115,8 @@ DeviceBatch* DeviceRows::Begin(uint32_t number, std::span<const uint32_t> nodes,
   memory_[number].Reset();
   StreamOf(number).BeginTiming();
   batch->nodes = Copied(number, nodes);
-  batch->labels = Copied(number, labels);
+  // There are none where rows have other targets, whose loss the processor computes.
+  batch->labels = labels.empty() ? nullptr : Copied(number, labels);
   return batch;
 }
 

@@ -1,11 +1,8 @@
 #include "train/eval_targets.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <utility>
-
-#include "core/kernels/loss.h"
 
 namespace gnnd {
 
@@ -23,21 +20,14 @@ EvalTargets EvalTargets::Predicted(std::vector<uint32_t> nodes) {
 }
 
 Status EvalTargets::Count(std::span<const uint32_t> nodes, std::span<const float> logits,
-                          std::span<const int32_t> labels, bool with_loss,
-                          EvalResult* result) const {
-  const uint64_t classes = logits.size() / nodes.size();
+                          const NodeTargets& targets, bool with_loss, EvalResult* result) const {
+  EvalCount count(targets, with_loss, result);
   auto target = std::lower_bound(all_.begin(), all_.end(), nodes.front());
   for (uint64_t r = 0; r < nodes.size(); ++r) {
-    const auto row = logits.subspan(r * classes, classes);
-    const auto label = static_cast<uint32_t>(labels[nodes[r]]);
-    for (; target != all_.end() && *target == nodes[r]; ++target) {
-      ++result->nodes;
-      if (with_loss) result->loss_sum += CrossEntropy<float>(row, label, nullptr);
-      if (ArgMax(row) == label) ++result->correct;
-    }
+    const auto row = logits.subspan(r * targets.width, targets.width);
+    for (; target != all_.end() && *target == nodes[r]; ++target) count.Add(nodes[r], row);
   }
-  if (std::isfinite(result->loss_sum)) return Status::Ok();
-  return Status(Code::kNumericDivergence, "the validation loss is not finite");
+  return count.Finish();
 }
 
 EvalTargets TargetsOf(const TrainOptions& options, EvalNodes nodes) {

@@ -35,10 +35,10 @@ class EvalTargets {
                                  once_.begin());
   }
 
-  // Adds loss (`with_loss`) and hits of `nodes`, ascending targets, whose logits are
-  // [nodes.size(), classes]. kNumericDivergence when the loss is not finite.
+  // Adds loss (`with_loss`) and counts of `nodes`, ascending ones of once(), whose logits are
+  // [nodes.size(), targets.width]. kNumericDivergence when the loss is not finite.
   Status Count(std::span<const uint32_t> nodes, std::span<const float> logits,
-               std::span<const int32_t> labels, bool with_loss, EvalResult* result) const;
+               const NodeTargets& targets, bool with_loss, EvalResult* result) const;
 
  private:
   std::vector<uint32_t> all_;  // ascending

@@ -115,7 +115,7 @@ Status Evaluator::RunChunk(const EvalTask& task, std::span<const at::Tensor> par
       [&](std::span<const uint32_t> nodes, const float* rows) {
         const std::span<const float> logits(rows, nodes.size() * model_.spec.out_dim);
         if (predictions_ == nullptr) {
-          return targets.Count(nodes, logits, options_.labels, with_loss, result);
+          return targets.Count(nodes, logits, options_.targets, with_loss, result);
         }
         return predictions_->Write(targets.PlaceOf(nodes.front()), logits);
       },

@@ -32,23 +32,20 @@ Status CheckSample(const TrainOptions& options, const Sample& sample) {
   }
   uint32_t largest = 0;
   for (const uint32_t node : sample.nodes()) largest = std::max(largest, node);
-  if (largest >= options.labels.size()) {
+  if (largest >= options.num_nodes()) {
     return Status(Code::kShmCorrupted, "record names a node beyond the graph");
   }
   return Status::Ok();
 }
 
-Status ReadLabels(const TrainOptions& options, const Sample& sample, ExtractBuffer* buffer) {
-  buffer->seed_labels.resize(sample.num_seeds());
-  for (uint32_t i = 0; i < sample.num_seeds(); ++i) {
-    const uint32_t node = sample.nodes()[i];
-    const int32_t label = options.labels[node];
-    if (label < 0 || static_cast<uint32_t>(label) >= options.model.out_dim) {
-      return Status(Code::kDatasetCorrupt, "training node " + std::to_string(node) + " has label " +
-                                               std::to_string(label));
-    }
-    buffer->seed_labels[i] = static_cast<uint32_t>(label);
+Status ReadTargets(const TrainOptions& options, const Sample& sample, ExtractBuffer* buffer) {
+  const auto seeds = sample.nodes().first(sample.num_seeds());
+  for (const uint32_t node : seeds) {
+    if (options.targets.Has(node)) continue;
+    return Status(Code::kDatasetCorrupt,
+                  "training node " + std::to_string(node) + " has " + options.targets.what());
   }
+  options.targets.Read(seeds, &buffer->seeds);
   return Status::Ok();
 }
 
@@ -162,8 +159,8 @@ void ReadRows(const FeatureStore& store, std::span<const uint32_t> nodes,
 Status BeginExtraction(const TrainOptions& options, const Sample& sample, ExtractBuffer* buffer) {
   buffer->input = BottomInput();
   GNND_TRY(CheckSample(options, sample));
-  GNND_TRY(ReadLabels(options, sample, buffer));
-  buffer->labels = buffer->seed_labels.data();
+  GNND_TRY(ReadTargets(options, sample, buffer));
+  buffer->labels = buffer->seeds.labels.data();
   buffer->sample = sample;
   buffer->memory.Reset();
   buffer->key = sample.key();

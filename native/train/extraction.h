@@ -23,8 +23,8 @@ struct ExtractBuffer {
   Workspace memory;  // that `input` views
   Sample sample;     // the record's, or a copy on the device
   BottomInput input;
-  std::vector<uint32_t> seed_labels;
-  const uint32_t* labels = nullptr;  // the same where the loss is computed
+  TargetRows seeds;                  // their targets
+  const uint32_t* labels = nullptr;  // seeds.labels where the loss is computed
   BatchKey key{};
   uint64_t device_ns = 0;  // that a device took for it, by its events
 };

@@ -8,6 +8,7 @@
 
 #include "core/base/bfloat16.h"
 #include "core/base/half.h"
+#include "core/graph/dataset.h"
 #include "core/kernels/attention.h"
 #include "core/kernels/dropout.h"
 #include "core/kernels/optimizer.h"
@@ -224,17 +225,22 @@ struct RowModelOperators {
   void (*attend_gradient)(const TokenRows<T>& op, Workspace* workspace);
 };
 
-// Cross-entropy of softmax(logits) against labels (core/kernels/loss.h).
+// What training adds up, by the task (core/kernels/loss.h): cross-entropy of softmax(logits)
+// against labels, binary cross-entropy of sigmoid(logits), or the mean of squared differences.
 struct LossRows {
   const float* logits = nullptr;     // [rows, classes]
-  const uint32_t* labels = nullptr;  // [rows]
+  const uint32_t* labels = nullptr;  // kClassification: [rows]
   uint32_t rows = 0;
   uint64_t classes = 0;
   float* grad = nullptr;  // like logits
+  // In the host's memory on every device.
+  Task task = Task::kClassification;
+  const float* targets = nullptr;  // other tasks: like logits, NaN = not known
+  const float* weights = nullptr;  // [classes], or null: NodeTargets::weights
 };
 struct LossSums {
   double loss = 0;       // summed in the order of rows
-  uint64_t correct = 0;  // rows whose arg-max is their label
+  uint64_t correct = 0;  // kClassification: rows whose arg-max is their label
 };
 
 struct Operators {

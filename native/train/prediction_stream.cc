@@ -10,8 +10,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/memfd.h"
+#include "core/executor/predictions.h"
 #include "core/graph/npy.h"
-#include "core/kernels/loss.h"
 
 namespace gnnd {
 namespace {
@@ -94,8 +94,9 @@ Status StreamPredictions(TorchWork* work, const PredictionRequest& request) {
   }
   GNND_TRY(
       writer.Npy("logits.npy", NpyType::kFloat32, std::array{rows, uint64_t{request.classes}}));
-  std::vector<uint32_t> predictions;
-  predictions.reserve(rows);
+  const Predictions kind(request.task, request.classes);
+  std::vector<std::byte> predictions;
+  predictions.reserve(rows * kind.bytes_per_node());
   Status written;
   uint64_t told_ns = 0;
   const auto alive = [&] {
@@ -107,16 +108,14 @@ Status StreamPredictions(TorchWork* work, const PredictionRequest& request) {
   };
   const auto take = [&](std::span<const uint32_t> nodes, const float* logits) {
     const std::span<const float> values(logits, nodes.size() * request.classes);
-    for (size_t at = 0; at < values.size(); at += request.classes) {
-      predictions.push_back(ArgMax(values.subspan(at, request.classes)));
-    }
+    kind.Append(values, &predictions);
     return writer.Data(std::as_bytes(values));
   };
   const Status predicted = work->Predict(request.parameters, request.nodes, alive, take);
   GNND_TRY(written);
   GNND_TRY(predicted);
-  GNND_TRY(writer.Npy("predictions.npy", NpyType::kInt64, std::array{rows}));
-  GNND_TRY(writer.Widened(predictions));
+  GNND_TRY(writer.Npy("predictions.npy", kind.type(), kind.ShapeOf(rows)));
+  GNND_TRY(writer.Data(predictions));
   return writer.Progress(1);
 }
 

@@ -26,13 +26,14 @@ struct PredictionRequest {
   std::vector<uint32_t> nodes;  // ascending, each once
   bool all_nodes = false;       // `nodes` are those of the whole graph: nodes.npy would say nothing
   uint32_t classes = 0;
+  Task task = Task::kClassification;
   int fd = -1;  // stays the caller's; blocking
 };
 
 // Writes, in this order, nodes.npy (int64 [n]) unless all_nodes, logits.npy (float32 [n, classes])
-// and predictions.npy (int64 [n]: the class of the largest logit, the first of equals), with frames
-// of progress between them. kInvalidArgument as TorchWork::Predict, or when the parameters are not
-// as many as the model's; kAborted when the reader is gone; kIo when writing fails otherwise.
+// and predictions.npy (core/executor/predictions.h), with frames of progress between them.
+// kInvalidArgument as TorchWork::Predict, or when the parameters are not as many as the model's;
+// kAborted when the reader is gone; kIo when writing fails otherwise.
 Status StreamPredictions(TorchWork* work, const PredictionRequest& request);
 
 }  // namespace gnnd

@@ -13,6 +13,29 @@ namespace {
 
 constexpr uint64_t kStretchBytes = uint64_t{1} << 20;
 
+// What labels.npy holds, which is as the dataset's (docs/formats/propagation.md).
+Status ReadTargets(const RowsOptions& options, uint64_t rows, RowFiles* files) {
+  NodeTargets* const targets = &files->targets;
+  const uint64_t width = options.model.out_dim;
+  targets->task = options.task;
+  targets->width = options.model.out_dim;
+  switch (options.task) {
+    case Task::kClassification:
+      GNND_TRY(files->labels.Expect({NpyType::kInt32}, {rows}));
+      targets->labels = files->labels.values<int32_t>();
+      break;
+    case Task::kMultiLabel:
+      GNND_TRY(files->labels.Expect({NpyType::kUint8}, {rows, width}));
+      targets->label_bits = files->labels.values<uint8_t>();
+      break;
+    case Task::kRegression:
+      GNND_TRY(files->labels.Expect({NpyType::kFloat32}, {rows, width}));
+      targets->values = files->labels.values<float>();
+      break;
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 std::vector<std::string> TokenPaths(const RowsOptions& options) {
@@ -53,10 +76,11 @@ Result<RowFiles> OpenRowFiles(const RowsOptions& options) {
   files.nodes = GNND_VALUE(NpyArray::Open(options.folder + "/" + kNodesFile));
   files.labels = GNND_VALUE(NpyArray::Open(options.folder + "/" + kLabelsFile));
   GNND_TRY(files.nodes.Expect({NpyType::kUint32}, {rows}));
-  GNND_TRY(files.labels.Expect({NpyType::kInt32}, {rows}));
-  for (const int32_t label : files.labels.values<int32_t>()) {
-    if (predicts || (label >= 0 && static_cast<uint32_t>(label) < model.out_dim)) continue;
-    return Status(Code::kDatasetCorrupt, "labels.npy: a row has label " + std::to_string(label));
+  GNND_TRY(ReadTargets(options, rows, &files));
+  for (uint64_t row = 0; row < rows && !predicts; ++row) {
+    if (files.targets.Has(row)) continue;
+    return Status(Code::kDatasetCorrupt,
+                  "labels.npy: row " + std::to_string(row) + " has " + files.targets.what());
   }
   return files;
 }

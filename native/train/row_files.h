@@ -19,7 +19,8 @@ inline constexpr uint64_t kEvalRows = 4096;
 struct RowFiles {
   std::unique_ptr<RowReader> tokens;  // of all hops; of SGC the last alone
   NpyArray nodes;
-  NpyArray labels;
+  NpyArray labels;      // by the task
+  NodeTargets targets;  // of its rows
 };
 
 // Those that the options' model reads, checked against its sizes. Errors are those of

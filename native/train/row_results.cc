@@ -1,8 +1,5 @@
 #include "train/row_results.h"
 
-#include <cmath>
-
-#include "core/kernels/loss.h"
 #include "train/ops.h"
 
 namespace gnnd {
@@ -20,18 +17,16 @@ void WriteRunning(const ParameterManifest& manifest, const std::vector<RunningVa
   }
 }
 
-Status CountRows(const at::Tensor& logits, std::span<const uint32_t> labels, bool with_loss,
-                 EvalResult* result) {
-  const auto classes = static_cast<uint64_t>(logits.size(1));
+Status CountRows(const at::Tensor& logits, std::span<const uint32_t> rows,
+                 const NodeTargets& targets, bool with_loss, EvalResult* result) {
+  const auto columns = static_cast<uint64_t>(logits.size(1));
   *result = EvalResult{};
-  result->rows = result->nodes = labels.size();
-  for (size_t i = 0; i < labels.size(); ++i) {
-    const std::span row(logits.const_data_ptr<float>() + i * classes, classes);
-    if (with_loss) result->loss_sum += CrossEntropy<float>(row, labels[i], nullptr);
-    if (ArgMax(row) == labels[i]) ++result->correct;
+  result->rows = rows.size();
+  EvalCount count(targets, with_loss, result);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    count.Add(rows[i], {logits.const_data_ptr<float>() + i * columns, columns});
   }
-  if (std::isfinite(result->loss_sum)) return Status::Ok();
-  return Status(Code::kNumericDivergence, "the validation loss is not finite");
+  return count.Finish();
 }
 
 }  // namespace gnnd

@@ -9,6 +9,7 @@
 #include "core/base/status.h"
 #include "core/executor/train_work.h"
 #include "core/model/model_spec.h"
+#include "train/node_targets.h"
 #include "train/row_model.h"
 
 // What a Trainer of a model over rows makes of logits and running values.
@@ -19,8 +20,9 @@ namespace gnnd {
 void WriteRunning(const ParameterManifest& manifest, const std::vector<RunningValue>& running,
                   std::span<const float> parameters, uint64_t rows, std::span<float> gradient);
 
-// Of [rows, classes] in the host's memory. kNumericDivergence when the loss is not finite.
-Status CountRows(const at::Tensor& logits, std::span<const uint32_t> labels, bool with_loss,
-                 EvalResult* result);
+// Of [rows, classes] in the host's memory, which are `rows` of the targets. kNumericDivergence when
+// the loss is not finite.
+Status CountRows(const at::Tensor& logits, std::span<const uint32_t> rows,
+                 const NodeTargets& targets, bool with_loss, EvalResult* result);
 
 }  // namespace gnnd

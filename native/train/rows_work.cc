@@ -5,8 +5,8 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -23,6 +23,7 @@
 #include "train/device.h"
 #include "train/device_rows.h"
 #include "train/guarded.h"
+#include "train/losses.h"
 #include "train/model.h"
 #include "train/ops.h"
 #include "train/parallel.h"
@@ -49,7 +50,7 @@ struct RowBuffer {
   std::vector<at::Tensor> tokens;
   std::vector<uint32_t> rows;
   std::vector<uint32_t> nodes;
-  std::vector<uint32_t> labels;
+  TargetRows targets;
   BatchKey key{};
 
   void Take(std::span<const RowRun> runs) {
@@ -75,6 +76,13 @@ class RowsWork final : public TorchWork {
         compute_(device_ ? device_->side().compute().train_device() : CpuDevice()) {}
   ~RowsWork() override {
     if (device_) device_->side().Drain();
+  }
+
+  void WeighClasses() {
+    std::vector<int64_t> train(options_.weighting.balanced ? options_.train : 0);
+    std::iota(train.begin(), train.end(), 0);
+    weights_ = WeightsOf(options_.weighting, files_.targets, train);
+    files_.targets.weights = weights_;
   }
 
   // Evaluations predict from now on, where the options say so.
@@ -134,11 +142,10 @@ class RowsWork final : public TorchWork {
           ForwardRows(model_, leaves, BatchOf(buffer, number, true), &compute_, &running)
               .contiguous();
       const at::Tensor slopes = EmptyIn(&compute_, logits, logits.size(0), logits.size(1));
-      *report = BatchReport();
-      AddLosses(buffer, number, logits, slopes, report);
-      if (!std::isfinite(report->loss_sum)) {
-        return Status(Code::kNumericDivergence, "the training loss is not finite");
-      }
+      const uint32_t* const labels =
+          device_ ? device_->batch(number).labels : buffer.targets.labels.data();
+      GNND_TRY(
+          ComputeLoss({files_.targets, buffer.targets, labels}, logits, slopes, &compute_, report));
       WriteGradients(logits, slopes, leaves, gradient);
       if (device_) report->device_ns = device_->side().compute().EndTiming();
       WriteRunning(manifest(), running, parameters, buffer.rows.size(), gradient);
@@ -185,7 +192,7 @@ class RowsWork final : public TorchWork {
     return Guarded([&] {
       at::Tensor logits;
       GNND_TRY(Evaluate(parameters, &logits));
-      return CountRows(logits, evaluated_.labels, validates, result);
+      return CountRows(logits, evaluated_.rows, files_.targets, validates, result);
     });
   }
 
@@ -302,12 +309,12 @@ class RowsWork final : public TorchWork {
     const uint64_t held = device_ ? device_->held_rows() : 0;
     if (held > 0 && (number != DeviceRows::kEvaluated || held > options_.train)) {
       TakeLabels(buffer);
-      device_->Gather(number, buffer->rows, buffer->nodes, buffer->labels);
+      device_->Gather(number, buffer->rows, buffer->nodes, buffer->targets.labels);
       return Status::Ok();
     }
     const bool is_long = number == DeviceRows::kEvaluated && runs_.size() == 1;
     GNND_TRY(is_long ? ReadStretches(buffer) : Read(buffer, next));
-    if (device_) device_->Put(number, buffer->tokens, buffer->nodes, buffer->labels);
+    if (device_) device_->Put(number, buffer->tokens, buffer->nodes, buffer->targets.labels);
     return Status::Ok();
   }
 
@@ -362,12 +369,16 @@ class RowsWork final : public TorchWork {
 
   void TakeLabels(RowBuffer* buffer) const {
     buffer->nodes.resize(buffer->rows.size());
-    buffer->labels.resize(buffer->rows.size());
+    const bool classifies = options_.task == Task::kClassification;
+    if (!classifies) files_.targets.Read(buffer->rows, &buffer->targets);
+    buffer->targets.labels.resize(classifies ? buffer->rows.size() : 0);
     const auto count = static_cast<uint32_t>(buffer->rows.size());
-    ParallelRows(count, kGrainDraws, [this, buffer](uint32_t begin, uint32_t end) {
+    ParallelRows(count, kGrainDraws, [this, buffer, classifies](uint32_t begin, uint32_t end) {
       // Nobody else wants to know the nodes.
       if (draws_) Take(files_.nodes.values<uint32_t>(), buffer->rows, begin, end, &buffer->nodes);
-      Take(files_.labels.values<uint32_t>(), buffer->rows, begin, end, &buffer->labels);
+      if (!classifies) return;
+      const std::span<const uint32_t> labels = files_.labels.values<uint32_t>();
+      Take(labels, buffer->rows, begin, end, &buffer->targets.labels);
     });
   }
 
@@ -411,20 +422,6 @@ class RowsWork final : public TorchWork {
     return {there.tokens, buffer.key, there.nodes, training};
   }
 
-  void AddLosses(const RowBuffer& buffer, uint32_t number, const at::Tensor& logits,
-                 const at::Tensor& slopes, BatchReport* report) {
-    LossRows rows;
-    rows.logits = logits.const_data_ptr<float>();
-    rows.labels = device_ ? device_->batch(number).labels : buffer.labels.data();
-    rows.rows = static_cast<uint32_t>(buffer.rows.size());
-    rows.classes = options_.model.out_dim;
-    rows.grad = slopes.data_ptr<float>();
-    const LossSums sums = compute_.operators().loss(rows, &compute_);
-    report->loss_sum = sums.loss;
-    report->correct = sums.correct;
-    report->seeds = buffer.rows.size();
-  }
-
   void WriteGradients(const at::Tensor& logits, const at::Tensor& slopes,
                       const std::vector<at::Tensor>& leaves, std::span<float> gradient) {
     std::vector<at::Tensor> moved;
@@ -451,6 +448,7 @@ class RowsWork final : public TorchWork {
   const bool draws_ = options_.model.dropout > 0 || options_.model.input_dropout > 0 ||
                       options_.model.attention_dropout > 0;
   RowFiles files_;
+  std::vector<float> weights_;  // of files_.targets
   Model model_;
   std::unique_ptr<DeviceRows> device_;  // null: the CPU
   uint64_t extracted_ = 0;              // batches, by the thread that extracts
@@ -488,6 +486,7 @@ Result<std::unique_ptr<TorchWork>> CreateRowsWork(const RowsOptions& options) {
     work = std::make_unique<RowsWork>(options, std::move(files), std::move(device));
     return Status::Ok();
   }));
+  if (!predicts) work->WeighClasses();
   GNND_TRY(work->UsePredictions());
   return std::unique_ptr<TorchWork>(std::move(work));
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/device/device.h"
@@ -10,6 +11,7 @@
 #include "core/feature/row_reader.h"
 #include "core/kernels/optimizer.h"
 #include "core/model/model_spec.h"
+#include "train/node_targets.h"
 #include "train/row_targets.h"
 #include "train/torch_work.h"
 
@@ -28,6 +30,8 @@ struct RowsOptions {
   uint64_t train = 0;    // rows of each split, one after the other
   uint64_t val = 0;
   uint64_t test = 0;
+  Task task = Task::kClassification;
+  ClassWeighting weighting;
   uint32_t batch_size = 1;
   uint32_t chunk = 1;  // rows that stay together in the epoch's order (core/draw/row_order.h)
 

@@ -118,7 +118,7 @@ Status SampledEvaluator::RunChunk(const EvalTask& task, std::span<const at::Tens
   result->rows = seeds.size();
   if (predictions_ != nullptr) return predictions_->Write(first, logits);
   const bool validates = task.run.nodes == EvalNodes::kValidation;
-  return targets.Count(seeds, logits, options_.labels, validates, result);
+  return targets.Count(seeds, logits, options_.targets, validates, result);
 }
 
 }  // namespace gnnd

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -23,6 +22,7 @@
 #include "train/evaluator.h"
 #include "train/extraction.h"
 #include "train/guarded.h"
+#include "train/losses.h"
 #include "train/model.h"
 #include "train/operators.h"
 #include "train/ops.h"
@@ -149,8 +149,6 @@ class Work final : public TorchWork {
   // A script's operators are all torch's.
   void UseCores() const { UseThreads(options_.threads, script_ ? options_.threads : 1); }
   Code ThrownCode() const { return script_ ? Code::kPluginFailed : Code::kInternal; }
-  void AddLosses(const ExtractBuffer& extracted, const at::Tensor& logits,
-                 const at::Tensor& grad_logits, BatchReport* report);
 
   TrainOptions options_;
   FeatureStore store_;
@@ -280,11 +278,8 @@ Status Work::Compute(const ExtractBuffer& extracted, const ParametersView& view,
 
   const at::Tensor grad_logits =
       EmptyIn(&compute_, logits, sample.num_seeds(), options_.model.out_dim);
-  *report = BatchReport();
-  AddLosses(extracted, logits, grad_logits, report);
-  if (!std::isfinite(report->loss_sum)) {
-    return Status(Code::kNumericDivergence, "the training loss is not finite");
-  }
+  GNND_TRY(ComputeLoss({options_.targets, extracted.seeds, extracted.labels}, logits, grad_logits,
+                       &compute_, report));
 
   const auto grads = torch::autograd::grad({logits}, leaves, {grad_logits}, std::nullopt, false,
                                            /*allow_unused=*/true);
@@ -305,20 +300,6 @@ void Work::WriteGradient(const std::vector<at::Tensor>& grads, std::span<float> 
   }
   if (!side_) return;
   side_->compute().CopyOut(gradient.data(), whole.data(), whole.size_bytes());
-}
-
-void Work::AddLosses(const ExtractBuffer& extracted, const at::Tensor& logits,
-                     const at::Tensor& grad_logits, BatchReport* report) {
-  LossRows op;
-  op.logits = logits.const_data_ptr<float>();
-  op.labels = extracted.labels;
-  op.rows = static_cast<uint32_t>(extracted.seed_labels.size());
-  op.classes = options_.model.out_dim;
-  op.grad = grad_logits.data_ptr<float>();
-  const LossSums sums = operators().loss(op, &compute_);
-  report->loss_sum = sums.loss;
-  report->correct = sums.correct;
-  report->seeds = op.rows;
 }
 
 Status Work::UseSamples() {
@@ -463,6 +444,7 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) 
   } else if (auto manifest = ManifestOf(options.model); !manifest.ok()) {
     return manifest.status();
   }
+  if (options.targets.width == 0) options.targets.width = options.model.out_dim;
   GNND_TRY(CheckOptions(options));
   const uint64_t start_ns = MonotonicNs();
   std::unique_ptr<DeviceSide> side;

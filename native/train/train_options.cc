@@ -10,23 +10,27 @@ Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, 
 Status CheckEvalNodes(const TrainOptions& options, std::span<const int64_t> nodes) {
   for (const int64_t node : nodes) {
     GNND_TRY(CheckInGraph(options, node));
-    const int32_t label = options.labels[static_cast<uint64_t>(node)];
-    if (label < 0 || static_cast<uint32_t>(label) >= options.model.out_dim) {
-      return Status(Code::kDatasetCorrupt, "evaluation node " + std::to_string(node) +
-                                               " has label " + std::to_string(label));
+    if (!options.targets.Has(static_cast<uint64_t>(node))) {
+      return Status(Code::kDatasetCorrupt,
+                    "evaluation node " + std::to_string(node) + " has " + options.targets.what());
     }
   }
   return Status::Ok();
 }
 
 Status CheckData(const TrainOptions& options) {
-  const uint64_t num_nodes = options.labels.size();
+  const uint64_t num_nodes = options.num_nodes();
   if (num_nodes == 0 || num_nodes > UINT32_MAX) return Invalid("number of nodes");
-  if (options.features.num_rows() != num_nodes || options.features.dim() != options.model.in_dim) {
+  if (options.features.dim() != options.model.in_dim) {
     return Invalid("features are not [num_nodes, in_dim]");
   }
   if (options.topology.indptr.size() != num_nodes + 1) {
-    return Invalid("topology and labels differ in their number of nodes");
+    return Invalid("topology and features differ in their number of nodes");
+  }
+  if (options.targets.rows() != num_nodes) return Invalid("targets are not [num_nodes]");
+  const bool predicts = !options.predictions.folder.empty();
+  if (!predicts && options.targets.width != options.model.out_dim) {
+    return Invalid("targets and the model's outputs differ in number");
   }
   if (!options.edge_weights.empty() &&
       options.edge_weights.size() != options.topology.num_edges()) {
@@ -39,7 +43,7 @@ Status CheckData(const TrainOptions& options) {
 }  // namespace
 
 Status CheckInGraph(const TrainOptions& options, int64_t node) {
-  if (node >= 0 && static_cast<uint64_t>(node) < options.labels.size()) return Status::Ok();
+  if (node >= 0 && static_cast<uint64_t>(node) < options.num_nodes()) return Status::Ok();
   return Invalid("evaluation node " + std::to_string(node) + " is not in the graph");
 }
 
@@ -53,7 +57,7 @@ Status CheckOptions(const TrainOptions& options) {
   if (shares && (options.device.device != nullptr || options.cache_rows > 0)) {
     return Invalid("cached rows in history's memory beside another cache");
   }
-  GNND_TRY(CheckHistory(options.history, options.model, options.precision, options.labels.size()));
+  GNND_TRY(CheckHistory(options.history, options.model, options.precision, options.num_nodes()));
   return CheckData(options);
 }
 

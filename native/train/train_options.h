@@ -18,6 +18,7 @@
 #include "core/sample/options.h"
 #include "train/device.h"
 #include "train/history_use.h"
+#include "train/node_targets.h"
 
 namespace gnnd {
 
@@ -82,9 +83,9 @@ struct TrainOptions {
   std::span<const uint32_t> hot_ranks;  // rank of each node, for evaluations on a device; or empty
   // Rows of hot_order to cache; decides no bit. 0 where they lie in history's memory.
   uint64_t cache_rows = 0;
-  bool features_on_disk = false;    // the table does not fit the host's memory
-  RowTable host_features;           // rows of the first ranks (host_tier.h); may be empty
-  std::span<const int32_t> labels;  // [num_nodes], -1 = none
+  bool features_on_disk = false;  // the table does not fit the host's memory
+  RowTable host_features;         // rows of the first ranks (host_tier.h); may be empty
+  NodeTargets targets;            // [num_nodes]
 
   // Evaluation.
   TopologyView topology;  // with alias tables where `eval_sampler` draws by weight
@@ -107,6 +108,8 @@ struct TrainOptions {
   PredictionPlace predictions;
   std::vector<uint32_t> predicted_nodes;
   bool predicts_all = false;  // they are all of the graph's
+
+  uint64_t num_nodes() const { return features.num_rows(); }
 };
 
 // As TorchWork::Create; of a script the model is already the one that its file says.

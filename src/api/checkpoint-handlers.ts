@@ -90,6 +90,8 @@ function checkpointToProto({ jobId, kind, file, ...accuracies }: CheckpointRecor
     job: `jobs/${jobId}`,
     kind: CheckpointKind[kind],
     ...accuracies,
+    valMetrics: [...accuracies.valMetrics],
+    testMetrics: [...accuracies.testMetrics],
     path: file.path,
     bytes: int64(file.size),
     sha256: file.sha256,

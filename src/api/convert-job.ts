@@ -87,15 +87,22 @@ function resultInit(
   result: JobRecord['result'],
 ): MessageInitShape<typeof pb.JobResultSchema> | undefined {
   if (result === null) return undefined;
-  const { predictions, ...trained } = result;
+  const { predictions, ...others } = result;
+  const trained = {
+    ...others,
+    testMetricsLast: [...result.testMetricsLast],
+    testMetricsBest: [...result.testMetricsBest],
+    bestValMetrics: [...result.bestValMetrics],
+  };
   if (predictions === undefined) return trained;
-  const { nodes, bytes, ...others } = predictions;
-  return { ...trained, predictions: { ...others, nodes: int64(nodes), bytes: int64(bytes) } };
+  const { nodes, bytes, ...files } = predictions;
+  return { ...trained, predictions: { ...files, nodes: int64(nodes), bytes: int64(bytes) } };
 }
 
 function progressInit(progress: JobProgress): MessageInitShape<typeof pb.JobProgressSchema> {
   return {
     ...progress,
+    valMetrics: [...progress.valMetrics],
     batchesCommitted: int64(progress.batchesCommitted),
     batchesPerEpoch: int64(progress.batchesPerEpoch),
     version: int64(progress.version),
@@ -212,6 +219,7 @@ export function epochInit(
   return {
     ...report,
     valAccuracy: epoch.valAccuracy ?? undefined,
+    valMetrics: [...epoch.valMetrics],
     batches: int64(epoch.batches),
     steps: int64(epoch.steps),
     retries: int64(epoch.retries),

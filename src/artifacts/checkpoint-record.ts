@@ -1,5 +1,6 @@
 import { GnndError, messageOf } from '../base/errors.ts';
 import type { EpochReport, JobRecord, JobResult } from '../records/job-record.ts';
+import type { Metric } from '../spec/metrics.ts';
 import type { Store } from '../store/store.ts';
 import type { CheckpointFacts, CheckpointKind, CheckpointLook } from '../supervisor/checkpoint.ts';
 
@@ -11,6 +12,8 @@ export interface CheckpointRecord {
   readonly epoch: number;
   readonly valAccuracy: number;
   readonly testAccuracy: number;
+  readonly valMetrics: readonly Metric[];
+  readonly testMetrics: readonly Metric[];
   readonly file: CheckpointFacts;
 }
 
@@ -58,7 +61,7 @@ export async function recordOf(found: TrainedJob, kind: CheckpointKind, look: Ch
 export function recordOfFile(
   { job, result, last }: TrainedJob,
   kind: CheckpointKind,
-  { path, size, sha256, parametersSha256, model, tensors }: CheckpointFacts,
+  { path, size, sha256, parametersSha256, model, task, tensors }: CheckpointFacts,
 ): CheckpointRecord {
   const accuracies =
     kind === 'BEST'
@@ -66,13 +69,17 @@ export function recordOfFile(
           epoch: result.bestEpoch,
           valAccuracy: result.bestValAccuracy,
           testAccuracy: result.testAccuracyBest,
+          valMetrics: result.bestValMetrics,
+          testMetrics: result.testMetricsBest,
         }
       : {
           epoch: last?.epoch ?? 0,
           valAccuracy: last?.valAccuracy ?? 0,
           testAccuracy: result.testAccuracyLast,
+          valMetrics: last?.valMetrics ?? [],
+          testMetrics: result.testMetricsLast,
         };
-  const file = { path, size, sha256, parametersSha256, model, tensors };
+  const file = { path, size, sha256, parametersSha256, model, task, tensors };
   return { jobId: job.id, kind, ...accuracies, file };
 }
 

@@ -1,6 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { ModelOptions } from '../native/contract.ts';
 import type { JobRecord } from '../records/job-record.ts';
+import type { Metric } from '../spec/metrics.ts';
 import type { PredictionPart } from '../supervisor/prediction.ts';
 import type { Moments } from '../supervisor/standardization.ts';
 import type { CheckpointRecord } from './checkpoint-record.ts';
@@ -67,6 +68,10 @@ export interface ExportedRows {
   readonly deviation: readonly (readonly number[])[] | null;
 }
 
+function factsOf(metrics: readonly Metric[]): Readonly<Record<string, number>> {
+  return Object.fromEntries(metrics.map(({ name, value }) => [name, value]));
+}
+
 /** export.json (docs/formats/checkpoint.md): the same bytes whenever the same is exported. */
 export function* summaryParts(
   { record, model, job, prediction, parametersSha256, standardization, rows }: Exported,
@@ -79,6 +84,9 @@ export function* summaryParts(
     epoch: record.epoch,
     val_accuracy: record.valAccuracy,
     test_accuracy: record.testAccuracy,
+    val_metrics: factsOf(record.valMetrics),
+    test_metrics: factsOf(record.testMetrics),
+    task: record.file.task,
     dataset: { id: job.effectiveSpec.dataset, digest: job.datasetDigest },
     spec: job.effectiveSpec,
     model: {

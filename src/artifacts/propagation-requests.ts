@@ -5,7 +5,7 @@ import { hostMemoryBytes } from '../base/host-memory.ts';
 import { canonicalSha256 } from '../base/ids.ts';
 import type { TaskWatch } from '../datasets/data-tasks.ts';
 import type { Datasets } from '../datasets/datasets.ts';
-import { countsOf, requireClasses, requireReady } from '../datasets/ready-dataset.ts';
+import { countsOf, requireReady } from '../datasets/ready-dataset.ts';
 import type { CoreAddon } from '../native/contract.ts';
 import type { DatasetRecord, OperationRecord } from '../records/dataset-record.ts';
 import type { PropagationRecord } from '../records/propagation-record.ts';
@@ -65,7 +65,7 @@ export function createPropagationRequests(
 ): PropagationRequests {
   const { store, datasets, propagations, native, devices, stateDir } = options;
   const requestOf = (asked: AskedPropagation, dataset: DatasetRecord): PropagationRequest =>
-    checkedRequest(asked, requireClasses(dataset, 'name'), options);
+    checkedRequest(asked, dataset, options);
   return {
     plan: (asked) => propagations.plan(requestOf(asked, requireReady(store, asked.dataset))),
     start(asked) {

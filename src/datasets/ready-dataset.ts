@@ -25,21 +25,6 @@ export function requireReady(store: Datasets, id: string): DatasetRecord {
   return dataset;
 }
 
-/**
- * Refuses what is learnt from classes alone; `field` is that of the request which names the
- * dataset. Throws SPEC_INVALID.
- */
-export function requireClasses(dataset: DatasetRecord, field: string): DatasetRecord {
-  if (dataset.task === 'CLASSIFICATION') return dataset;
-  const what = dataset.task === 'REGRESSION' ? 'targets (REGRESSION)' : 'labels (MULTI_LABEL)';
-  const found = `${dataset.id} has ${what} in place of classes, which jobs do not learn yet`;
-  const remedy = 'import it with a class number a node';
-  const description = `${found}: ${remedy}`;
-  throw new GnndError('SPEC_INVALID', `${field}: ${description}`, {
-    violations: [{ path: field, description }],
-  });
-}
-
 /** Datasets among which a mistyped id is looked for. */
 const lookedThroughMax = 1000;
 

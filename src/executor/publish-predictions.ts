@@ -6,6 +6,7 @@ import { fileWriter, ParquetWriter } from 'hyparquet-writer';
 import { syncFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import { fileLines } from '../datasets/byte-streams.ts';
 import type { ReportProgress } from '../datasets/import-context.ts';
+import type { LearningTask } from '../spec/job-spec.ts';
 
 /**
  * Makes a result of what Trainers wrote (native/core/executor/prediction_files.h): a Parquet or CSV
@@ -24,6 +25,8 @@ export interface PublishOptions {
   readonly probabilities: boolean;
   readonly rows: number;
   readonly classes: number;
+  /** What the model has learnt: a prediction is a class, or a number a label or target. */
+  readonly learnt: LearningTask;
   /** What inference.json says beside the files. */
   readonly facts: Readonly<Record<string, unknown>>;
 }
@@ -92,15 +95,21 @@ interface Rows {
   readonly nodes: BigInt64Array;
   /** Null where the dataset has no names. */
   readonly ids: readonly string[] | null;
-  readonly predictions: BigInt64Array;
-  /** Names of `predictions`; null where classes have none. */
+  /** Null where they are among the wide ones. */
+  readonly predictions: BigInt64Array | null;
+  /** Names of `predictions`; null where there are none, or classes have no names. */
   readonly called: readonly string[] | null;
-  /** By the names of outputs: [count][classes]. */
+  /** By the names of columns: [count][classes]. */
   readonly wide: ReadonlyMap<string, readonly (readonly number[])[]>;
 }
 
-function wideNames({ logits, probabilities }: PublishOptions): readonly string[] {
-  return [...(logits ? ['logits'] : []), ...(probabilities ? ['probabilities'] : [])];
+/** Columns of a number for each class, label or target. */
+function wideNames({ learnt, logits, probabilities }: PublishOptions): readonly string[] {
+  return [
+    ...(learnt === 'CLASSIFICATION' ? [] : ['prediction']),
+    ...(logits ? ['logits'] : []),
+    ...(probabilities ? ['probabilities'] : []),
+  ];
 }
 
 async function* groupsOf(
@@ -109,7 +118,7 @@ async function* groupsOf(
 ): AsyncGenerator<Rows> {
   const { folder, rows, classes, names, classNames } = options;
   const wide = wideNames(options);
-  const arrays = openArrays(folder);
+  const arrays = openArrays(folder, options.learnt);
   const ids = names === null ? null : new Names(names);
   const most = Math.floor(groupNumbers / (2 + wide.length * classes));
   const step = Math.max(1, Math.min(rows, most));
@@ -118,11 +127,12 @@ async function* groupsOf(
       const count = Math.min(step, rows - first);
       report(first / rows);
       const nodes = arrays.nodes(first, count);
-      const predictions = arrays.predictions(first, count);
+      const predictions = wide.includes('prediction') ? null : arrays.predictions(first, count);
       const nameOf = (label: bigint) => classNames?.[Number(label)] ?? '';
       yield {
         ...{ count, nodes, predictions },
-        called: classNames === null ? null : Array.from(predictions, nameOf),
+        called:
+          predictions === null || classNames === null ? null : Array.from(predictions, nameOf),
         ids: ids === null ? null : await ids.of(nodes),
         wide: new Map(wide.map((name) => [name, arrays.wide(name, first, count, classes)])),
       };
@@ -174,16 +184,18 @@ async function whole(path: string, write: (temporary: string) => Promise<void>):
 
 async function writeParquet(options: PublishOptions, progress: ReportProgress): Promise<void> {
   const wide = wideNames(options);
+  const isOne = options.learnt === 'CLASSIFICATION';
+  const isLabels = options.learnt === 'MULTI_LABEL';
   const columns = [
     integerColumn('node'),
     ...(options.names === null ? [] : [textColumn('id')]),
-    integerColumn('prediction'),
-    ...(options.classNames === null ? [] : [textColumn('class')]),
+    ...(isOne ? [integerColumn('prediction')] : []),
+    ...(isOne && options.classNames !== null ? [textColumn('class')] : []),
   ];
   const schema = [
     { name: 'root', num_children: columns.length + wide.length },
     ...columns,
-    ...wide.flatMap((name) => listOf(name)),
+    ...wide.flatMap((name) => listOf(name, name === 'prediction' && isLabels ? 'INT32' : 'FLOAT')),
   ];
   await whole(join(options.folder, parquetName), async (temporary) => {
     const file = fileWriter(temporary);
@@ -193,7 +205,7 @@ async function writeParquet(options: PublishOptions, progress: ReportProgress): 
       const columnData = [
         { name: 'node', data: rows.nodes },
         ...(rows.ids === null ? [] : [{ name: 'id', data: [...rows.ids] }]),
-        { name: 'prediction', data: rows.predictions },
+        ...(rows.predictions === null ? [] : [{ name: 'prediction', data: rows.predictions }]),
         ...(rows.called === null ? [] : [{ name: 'class', data: [...rows.called] }]),
         ...wide.map((name) => ({ name, data: [...(rows.wide.get(name) ?? [])] })),
       ];
@@ -215,10 +227,11 @@ function textColumn(name: string) {
 async function writeCsv(options: PublishOptions, progress: ReportProgress): Promise<void> {
   const wide = wideNames(options);
   const id = options.names === null ? [] : ['id'];
-  const named = options.classNames === null ? [] : ['class'];
+  const one = options.learnt === 'CLASSIFICATION' ? ['prediction'] : [];
+  const named = one.length > 0 && options.classNames !== null ? ['class'] : [];
   const numbered = (name: string) =>
     Array.from({ length: options.classes }, (_, label) => `${name}_${label}`);
-  const columns = ['node', ...id, 'prediction', ...named, ...wide.flatMap(numbered)];
+  const columns = ['node', ...id, ...one, ...named, ...wide.flatMap(numbered)];
   await whole(join(options.folder, csvName), async (temporary) => {
     const file = await open(temporary, 'w', 0o640);
     try {
@@ -239,7 +252,8 @@ function csvLine(rows: Rows, at: number, names: readonly string[]) {
   const id = ids === null ? [] : [quoted(ids[at] ?? '')];
   const name = called === null ? [] : [quoted(called[at] ?? '')];
   const numbers = names.flatMap((name) => wide.get(name)?.[at] ?? []);
-  return `${[nodes[at], ...id, predictions[at], ...name, ...numbers.map(shortest)].join(',')}\n`;
+  const one = predictions === null ? [] : [predictions[at]];
+  return `${[nodes[at], ...id, ...one, ...name, ...numbers.map(shortest)].join(',')}\n`;
 }
 
 /** Of a float32: as few digits as tell it from all others. */
@@ -255,17 +269,17 @@ function quoted(text: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Of float32, none of them null. */
-function listOf(name: string) {
+/** None of them null. */
+function listOf(name: string, type: 'FLOAT' | 'INT32') {
   return [
     { name, converted_type: 'LIST', repetition_type: 'REQUIRED', num_children: 1 },
     { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
-    { name: 'element', type: 'FLOAT', repetition_type: 'REQUIRED' },
+    { name: 'element', type, repetition_type: 'REQUIRED' },
   ] as const;
 }
 
 /** The .npy files by ranges of rows. Without nodes.npy the rows are those of all nodes. */
-function openArrays(folder: string) {
+function openArrays(folder: string, learnt: LearningTask) {
   const fds = new Map<string, number>();
   const open = (name: string) => {
     const fd = fds.get(name) ?? openSync(join(folder, `${name}.npy`), 'r');
@@ -294,8 +308,10 @@ function openArrays(folder: string) {
         : BigInt64Array.from({ length: count }, (_, row) => BigInt(first + row)),
     predictions: (first: number, count: number) => integers('predictions', first, count),
     wide: (name: string, first: number, count: number, classes: number) => {
-      const itemBytes = classes * Float32Array.BYTES_PER_ELEMENT;
-      const values = new Float32Array(bytesAt(name, first, count, itemBytes));
+      const isBits = name === 'prediction' && learnt === 'MULTI_LABEL';
+      const Values = isBits ? Uint8Array : Float32Array;
+      const file = name === 'prediction' ? 'predictions' : name;
+      const values = new Values(bytesAt(file, first, count, classes * Values.BYTES_PER_ELEMENT));
       return Array.from({ length: count }, (_, row) =>
         Array.from(values.subarray(row * classes, (row + 1) * classes)),
       );

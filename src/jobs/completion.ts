@@ -1,16 +1,18 @@
 import type { JobResult } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { metricTitle } from '../spec/metrics.ts';
 
 /** What a SUCCEEDED job's message says: empty unless it stopped early. Epochs count from 1. */
 export function completionMessage(
   { epochs, earlyStop: { patienceEpochs, minDelta } }: JobSpec['training'],
-  result: Pick<JobResult, 'epochs' | 'bestEpoch' | 'predictions'>,
+  result: Pick<JobResult, 'epochs' | 'bestEpoch' | 'predictions' | 'bestValMetrics'>,
 ): string {
   if (result.epochs >= epochs || result.predictions !== undefined) return '';
   const better = minDelta === 0 ? '' : ` by more than ${minDelta}`;
+  const what = metricTitle(result.bestValMetrics[0]?.name ?? 'accuracy');
   const waited = patienceEpochs === 1 ? '1 epoch' : `${patienceEpochs} epochs`;
   return (
-    `stopped early after epoch ${result.epochs}: no better validation accuracy${better} ` +
+    `stopped early after epoch ${result.epochs}: no better validation ${what}${better} ` +
     `for ${waited}; best epoch ${result.bestEpoch + 1}`
   );
 }

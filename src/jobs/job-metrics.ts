@@ -130,7 +130,7 @@ function inputOf(
       stageLetters.map((letter, i) => [letter, stageTimesOf(executors, i)]),
     ),
     loss: progress?.loss ?? last?.loss ?? null,
-    accuracy: accuracyOf(epochs, job.result),
+    evaluated: evaluatedOf(epochs, job.result),
     queue: queueOf(attempt),
     cache: cacheOf(attempt, executors),
     ...{ history: historyOf(attempt, executors), locality: localityOf(attempt) },
@@ -423,13 +423,16 @@ function mergedOf(
 }
 
 /** Of the last epoch, of the last evaluation, and at the job's end. */
-function accuracyOf(
-  { last, valAccuracy }: JobAttempt['epochs'],
+function evaluatedOf(
+  { last, valMetrics }: JobAttempt['epochs'],
   result: JobRecord['result'],
-): JobMetricsInput['accuracy'] {
+): JobMetricsInput['evaluated'] {
+  // Where there are no classes, there is no accuracy of training either.
+  const classifies = valMetrics.length === 0 || valMetrics[0]?.name === 'accuracy';
+  const train = { name: 'accuracy', value: last?.trainAccuracy ?? 0 };
   return {
-    ...(last === null ? {} : { TRAIN: last.trainAccuracy }),
-    ...(valAccuracy === null ? {} : { VAL: valAccuracy }),
-    ...(result === null ? {} : { TEST: result.testAccuracyLast }),
+    ...(last === null || !classifies ? {} : { TRAIN: [train] }),
+    VAL: valMetrics,
+    ...(result === null ? {} : { TEST: result.testMetricsLast }),
   };
 }

@@ -8,7 +8,6 @@ import {
   countsOf,
   hasEdgeWeights,
   noDatasetText,
-  requireClasses,
   requireReady,
 } from '../datasets/ready-dataset.ts';
 import type { CoreAddon } from '../native/contract.ts';
@@ -230,7 +229,7 @@ function createJob(options: JobsOptions, request: PreparedJob, others: number): 
   }
   const dataset = store.getDataset(request.input.spec.dataset ?? '');
   const spec = resolveOrThrow(options, request.input, dataset);
-  const ready = requireClasses(requireReady(store, spec.dataset), 'spec.dataset');
+  const ready = requireReady(store, spec.dataset);
   checkLayout(options, spec, ready);
   checkStart(options, request.start, spec, ready);
   checkMemory(options, spec, ready);
@@ -262,6 +261,7 @@ function resolveOrThrow(
     numNodes: ready?.numNodes ?? null,
     trainNodes: ready?.numTrain ?? null,
     valNodes: ready?.numVal ?? null,
+    ...(ready === null ? {} : { targets: { task: ready.task, count: ready.numClasses } }),
     hasEdgeWeights: ready === null ? null : hasEdgeWeights(ready),
     bestRowChunk: (spec: SpecDraft) =>
       ready === null ? 1 : rowPlanOf(spec, placementFacts(options, spec, ready)).chunk,

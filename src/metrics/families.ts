@@ -12,6 +12,7 @@ import {
   deviceStages,
   deviceStates,
   endStates,
+  evalMetrics,
   executorOutcomes,
   executorRoles,
   grpcCodes,
@@ -235,10 +236,10 @@ export const slotFamilies = {
     stage: stages,
   }),
   gnnd_loss: gauge('Mean training loss, last value.', slot),
-  gnnd_eval_metric: gauge('Last evaluation; ACCURACY is a share from 0 to 1.', {
+  gnnd_eval_metric: gauge('Last evaluation: shares, or errors in the unit of the targets.', {
     ...slot,
     split: splits,
-    metric: ['ACCURACY'],
+    metric: evalMetrics,
   }),
 
   gnnd_queue_depth_batches: gauge('READY batches.', slot),

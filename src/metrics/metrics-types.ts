@@ -2,6 +2,7 @@ import type { ErrorReason } from '../base/errors.ts';
 import type { GarbageKind } from '../config/retention-limits.ts';
 import type { DatasetState } from '../records/dataset-record.ts';
 import type { ExecutorRole, JobPhase, JobState, Reason } from '../records/job-record.ts';
+import type { Metric } from '../spec/metrics.ts';
 import type {
   BatchEvent,
   CacheResult,
@@ -163,8 +164,8 @@ export interface JobMetricsInput {
   readonly stageDurations: Readonly<Partial<Record<Stage, RawHistogram>>>;
   /** Null before the first. */
   readonly loss: number | null;
-  /** Shares from 0 to 1, of the last evaluation. */
-  readonly accuracy: Readonly<Partial<Record<Split, number>>>;
+  /** Of the last evaluation. */
+  readonly evaluated: Readonly<Partial<Record<Split, readonly Metric[]>>>;
 
   readonly cache: {
     readonly capacityRows: number;

@@ -7,6 +7,7 @@ import {
   copyDirections,
   deviceMemoryUses,
   deviceStages,
+  evalMetrics,
   executorRoles,
   historyAges,
   historyEvents,
@@ -99,9 +100,11 @@ export class SlotSeries {
     series.set('gnnd_evaluated_rows_total', slot, input.evaluatedRows);
     if (input.loss !== null) series.set('gnnd_loss', slot, input.loss);
     for (const split of splits) {
-      const accuracy = input.accuracy[split];
-      if (accuracy === undefined) continue;
-      series.set('gnnd_eval_metric', { ...slot, split, metric: 'ACCURACY' }, accuracy);
+      for (const { name, value } of input.evaluated[split] ?? []) {
+        const metric = evalMetrics.find((known) => known === name.toUpperCase());
+        if (metric === undefined) continue;
+        series.set('gnnd_eval_metric', { ...slot, split, metric }, value);
+      }
     }
   }
 

@@ -1,4 +1,5 @@
 import type { CachePolicy, JobSpec, JobSpecInput } from '../spec/job-spec.ts';
+import type { Metric } from '../spec/metrics.ts';
 import type { EncodedSpecs } from '../spec/spec-codec.ts';
 
 /** The nouns of a job as the daemon stores and shows them; data only. */
@@ -110,9 +111,12 @@ export interface EpochReport {
   readonly steps: number;
   readonly retries: number;
   readonly loss: number;
+  /** 0 where the dataset has no classes. */
   readonly trainAccuracy: number;
-  /** Null after an epoch that was not evaluated. */
+  /** Null after an epoch that was not evaluated, and where the dataset has no classes. */
   readonly valAccuracy: number | null;
+  /** The first decides; none after an epoch that was not evaluated. */
+  readonly valMetrics: readonly Metric[];
   readonly durationMs: number;
   readonly version: number;
   /** Of the parameters at its end. */
@@ -212,6 +216,9 @@ export interface JobResult {
   readonly testAccuracyBest: number;
   readonly bestEpoch: number;
   readonly bestValAccuracy: number;
+  readonly testMetricsLast: readonly Metric[];
+  readonly testMetricsBest: readonly Metric[];
+  readonly bestValMetrics: readonly Metric[];
   /** Trained; fewer than planned when the job stopped early. */
   readonly epochs: number;
   /** Of a job that inferred, for which all but the parameters' digest above is 0 or empty. */
@@ -247,6 +254,8 @@ export interface JobProgress {
   readonly version: number;
   readonly loss: number;
   readonly valAccuracy: number;
+  /** Of the last evaluation. */
+  readonly valMetrics: readonly Metric[];
   readonly seedsPerSecond: number;
   readonly edgesPerSecond: number;
   /** 0 = unknown. */

@@ -1,5 +1,5 @@
 import type { FieldViolation } from '../base/errors.ts';
-import type { JobSpecInput } from './job-spec.ts';
+import type { JobSpecInput, LearningTask } from './job-spec.ts';
 import { show } from './spec-checker.ts';
 import { type SpecLeaf, type SpecScalar, specLeaves } from './spec-fields.ts';
 
@@ -13,6 +13,7 @@ export interface TrainedFacts {
   readonly inDim: number;
   readonly outDim: number;
   readonly datasetDigest: string;
+  readonly task: LearningTask;
   /** Of its checkpoint or export. */
   readonly folder: string;
 }
@@ -38,6 +39,7 @@ export function completeInference(given: JobSpecInput, trained: TrainedFacts): C
     parametersSha256: trained.parametersSha256,
     classes: trained.outDim,
     trainedOn: trained.datasetDigest,
+    task: trained.task,
   };
   const spec = {
     ...given,
@@ -97,7 +99,10 @@ function* unwanted(given: JobSpecInput, completed: JobSpecInput): Generator<Fiel
 }
 
 type Frozen = Required<
-  Pick<NonNullable<JobSpecInput['inference']>, 'parametersSha256' | 'classes' | 'trainedOn'>
+  Pick<
+    NonNullable<JobSpecInput['inference']>,
+    'parametersSha256' | 'classes' | 'trainedOn' | 'task'
+  >
 >;
 
 /** What was given of that which the checkpoint says, and is another. */
@@ -106,6 +111,7 @@ function* others(given: NonNullable<JobSpecInput['inference']>, found: Frozen) {
     ['parametersSha256', 'parameters_sha256'],
     ['classes', 'classes'],
     ['trainedOn', 'trained_on'],
+    ['task', 'task'],
   ] as const;
   for (const [key, name] of fields) {
     const value = given[key];

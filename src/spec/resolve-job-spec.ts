@@ -22,7 +22,12 @@ import {
 } from './rules/resources.ts';
 import type { ResolveContext, Rule } from './rules/rule.ts';
 import { samplingRule } from './rules/sampling.ts';
-import { earlyStopRule, matrixLibraryRule, trainingRule } from './rules/training.ts';
+import {
+  classWeightsRule,
+  earlyStopRule,
+  matrixLibraryRule,
+  trainingRule,
+} from './rules/training.ts';
 import { createSpecChecker } from './spec-checker.ts';
 import { specLeaves } from './spec-fields.ts';
 
@@ -43,6 +48,7 @@ const rules: readonly Rule[] = [
   localityRule,
   trainingRule,
   matrixLibraryRule,
+  classWeightsRule,
   historyRule,
   earlyStopRule,
   evaluationRule,

@@ -2,7 +2,7 @@ import type { EpochReport, FollowingScale } from '../records/job-record.ts';
 import { type AttemptTable, refused } from './attempt-table.ts';
 import { dictionary, float, fromJson, integer, nullable, object, text, toJson } from './codec.ts';
 import type { Cell, Database, Row } from './database.ts';
-import { epochWork, executorTimes, scale } from './shapes.ts';
+import { epochWork, executorTimes, metrics, scale } from './shapes.ts';
 import type { EpochPlace, StoredEpoch } from './store-types.ts';
 
 /**
@@ -56,6 +56,7 @@ const epochRow = object({
   batches_by_device: fromJson(batchesByDevice),
   executor_times: fromJson(executorTimes),
   work: fromJson(epochWork),
+  val_metrics: fromJson(metrics),
 });
 
 export function epochTable(database: Database, attempts: AttemptTable): EpochTable {
@@ -167,8 +168,8 @@ function statements(database: Database) {
     insert: database.prepare(
       `INSERT INTO epochs (job_seq, attempt, epoch, batches, steps, retries, loss, train_accuracy,
          val_accuracy, duration_ms, version, parameters_sha256, ledger_digest,
-         batches_by_device, executor_times, work, revision)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+         batches_by_device, executor_times, work, val_metrics, revision)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
   };
 }
@@ -184,6 +185,7 @@ function epochCells(report: EpochReport): Cell[] {
     toJson(sortedByKey(report.batchesByDevice), batchesByDevice, 'batches by device'),
     toJson(report.executorTimes, executorTimes, 'executor times'),
     toJson(report.work, epochWork, 'work'),
+    toJson(report.valMetrics, metrics, 'metrics'),
   ];
 }
 
@@ -212,5 +214,10 @@ function reportOf(row: Row): EpochReport {
     batchesByDevice: stored.batches_by_device,
     executorTimes: stored.executor_times,
     work: stored.work,
+    // Before version 15 accuracy was all there was.
+    valMetrics:
+      stored.val_metrics.length === 0 && stored.val_accuracy !== null
+        ? [{ name: 'accuracy', value: stored.val_accuracy }]
+        : stored.val_metrics,
   };
 }

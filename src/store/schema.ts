@@ -281,6 +281,8 @@ export const migrations: readonly Migration[] = [
     WHERE json_extract(work, '$.next') IS NOT NULL ORDER BY attempt;
   `,
   "ALTER TABLE datasets ADD COLUMN task TEXT NOT NULL DEFAULT 'CLASSIFICATION'",
+  // Of epochs of earlier versions accuracy alone is known (epoch-table.ts).
+  "ALTER TABLE epochs ADD COLUMN val_metrics TEXT NOT NULL DEFAULT '[]'",
 ];
 
 export interface SchemaOptions {

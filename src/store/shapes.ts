@@ -118,6 +118,11 @@ export const jobPlan: Decoder<JobPlan> = object({
   ),
 });
 
+/** The first decides; none were kept beside accuracy before version 15. */
+export const metrics: Decoder<EpochReport['valMetrics']> = list(
+  object({ name: text, value: float }),
+);
+
 const trainingResult = object({
   parametersSha256: text,
   checkpointDir: text,
@@ -126,6 +131,9 @@ const trainingResult = object({
   bestEpoch: integer,
   bestValAccuracy: float,
   epochs: integer,
+  testMetricsLast: later(metrics, []),
+  testMetricsBest: later(metrics, []),
+  bestValMetrics: later(metrics, []),
 });
 
 const predictions = object({ folder: text, nodes: integer, bytes: integer, sha256: text });

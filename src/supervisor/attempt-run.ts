@@ -322,7 +322,7 @@ export class AttemptRun {
       batchesPerEpoch: layout.batchesPerEpoch,
       current: native.segmentEpoch(crew.segment, snapshot.epoch),
       lastReport: this.reports.last,
-      valAccuracy: this.reports.valAccuracy ?? 0,
+      valMetrics: this.reports.valMetrics,
       startedMs: this.#startedMs,
       infers: this.#infers,
       startedBatches: this.#startedBatches,

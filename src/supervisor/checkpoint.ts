@@ -128,6 +128,8 @@ export interface CheckpointFacts extends FileDigests {
   readonly size: number;
   /** Null in folders of earlier versions, which do not say it. */
   readonly model: ModelOptions | null;
+  /** Of the dataset: classes in folders of earlier versions. */
+  readonly task: string;
   /** In the order of the file. */
   readonly tensors: readonly { readonly name: string; readonly shape: readonly number[] }[];
 }
@@ -153,8 +155,8 @@ export async function readCheckpoint(
     if (written?.sha256 !== sha256) throw new Error('its SHA-256 is not the one in MANIFEST.json');
     const { tensors } = splitSafetensors(bytes);
     const { parametersSha256 } = written;
-    const model = facts.model ?? null;
-    return { path, bytes, size: bytes.length, sha256, parametersSha256, model, tensors };
+    const { model = null, task = 'CLASSIFICATION' } = facts;
+    return { path, bytes, size: bytes.length, sha256, parametersSha256, model, task, tensors };
   } catch (error) {
     throw new Error(`the checkpoint ${path} cannot be read: ${messageOf(error)}`, { cause: error });
   }
@@ -204,6 +206,7 @@ async function stampOf(path: string): Promise<string> {
 /** What this module reads of MANIFEST.json. */
 interface ManifestFacts {
   readonly model?: ModelOptions;
+  readonly task?: string;
   readonly files: Readonly<Record<string, FileDigests>>;
 }
 

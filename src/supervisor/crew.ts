@@ -264,6 +264,10 @@ export class Crew {
         threads,
         prefetch: this.#options.cache.prefetch,
         prediction: this.#options.prediction,
+        classWeighting: {
+          weights: spec.training.classWeights,
+          balanced: spec.training.balanceClasses,
+        },
         history: historyOptionsOf(this.#options, this.#besideOwnHistory(seat.role, device)),
         rows: {
           folder: this.#options.rowsFolder,

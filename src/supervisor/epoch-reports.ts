@@ -1,5 +1,6 @@
 import type { CoreAddon, SegmentEpoch, SegmentHandle } from '../native/contract.ts';
 import type { EpochReport } from '../records/job-record.ts';
+import type { Metric } from '../spec/metrics.ts';
 import { ExecutorTimer } from './executor-times.ts';
 import { epochReportOf, type Look } from './progress.ts';
 
@@ -18,7 +19,7 @@ export class EpochReports {
   /** The segment's record of the last one reported. */
   #previous: SegmentEpoch | null = null;
   #last: EpochReport | null = null;
-  #valAccuracy: number | null = null;
+  #valMetrics: readonly Metric[] = [];
 
   constructor(native: Pick<CoreAddon, 'segmentEpoch'>, deviceNames: readonly string[]) {
     this.#native = native;
@@ -35,9 +36,9 @@ export class EpochReports {
     return this.#last;
   }
 
-  /** Of the last evaluation; null before the first. */
-  get valAccuracy(): number | null {
-    return this.#valAccuracy;
+  /** Of the last evaluation; none before the first. */
+  get valMetrics(): readonly Metric[] {
+    return this.#valMetrics;
   }
 
   /** Executors' times count from here. */
@@ -51,8 +52,8 @@ export class EpochReports {
     this.#count = count;
     this.#previous = this.#native.segmentEpoch(segment, count - 1);
     this.#last = this.again(segment, count - 1);
-    for (let epoch = count - 1; epoch >= 0 && this.#valAccuracy === null; epoch -= 1) {
-      this.#valAccuracy = this.again(segment, epoch)?.valAccuracy ?? null;
+    for (let epoch = count - 1; epoch >= 0 && this.#valMetrics.length === 0; epoch -= 1) {
+      this.#valMetrics = this.again(segment, epoch)?.valMetrics ?? [];
     }
   }
 
@@ -67,7 +68,7 @@ export class EpochReports {
       this.#count += 1;
       this.#previous = epoch;
       this.#last = report;
-      this.#valAccuracy = report.valAccuracy ?? this.#valAccuracy;
+      if (report.valMetrics.length > 0) this.#valMetrics = report.valMetrics;
       reports.push(report);
     }
     return reports;

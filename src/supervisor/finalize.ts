@@ -9,7 +9,7 @@ import { writeCheckpoint } from './checkpoint.ts';
 import type { EpochReports } from './epoch-reports.ts';
 import type { JobInference } from './job-inference.ts';
 import type { JobLayout } from './job-layout.ts';
-import { testAccuracyOf } from './progress.ts';
+import { accuracyIn, testMetricsOf } from './progress.ts';
 
 /** The end of a job's training: its final model, made durable. */
 
@@ -138,16 +138,20 @@ function finalModelOf(
   const best = native.segmentParameters(segment, 'BEST');
   const bestReport = reports.again(segment, best.at);
   if (bestReport === null) throw new Error('the job is complete, but its epochs are not');
-  const testAccuracyAt = (epoch: number) => testAccuracyOf(native.segmentEpoch(segment, epoch));
+  const testMetricsAt = (epoch: number) => testMetricsOf(native.segmentEpoch(segment, epoch));
+  const testMetricsLast = testMetricsAt(reports.count - 1);
+  const testMetricsBest = testMetricsAt(best.at);
+  const metrics = { testMetricsLast, testMetricsBest, bestValMetrics: bestReport.valMetrics };
   const { jobId: job, uid, spec, datasetDigest, checkpointFolder } = input;
   const accuracies = {
-    testAccuracyLast: testAccuracyAt(reports.count - 1),
-    testAccuracyBest: testAccuracyAt(best.at),
+    testAccuracyLast: accuracyIn(testMetricsLast) ?? 0,
+    testAccuracyBest: accuracyIn(testMetricsBest) ?? 0,
     bestEpoch: best.at,
     bestValAccuracy: bestReport.valAccuracy ?? 0,
     epochs: reports.count,
   };
-  const facts = { job, uid, datasetDigest, spec, ...accuracies };
+  const { task } = input.dataset.counts;
+  const facts = { job, uid, datasetDigest, task, spec, ...accuracies, ...metrics };
   return {
     bytes: 2 * last.data.byteLength,
     write: async () => {
@@ -155,7 +159,7 @@ function finalModelOf(
         const files = { last: last.data, best: best.data, model, facts };
         const digests = await writeCheckpoint(checkpointFolder, manifest, files);
         const { parametersSha256 } = digests.last;
-        return { parametersSha256, checkpointDir: checkpointFolder, ...accuracies };
+        return { parametersSha256, checkpointDir: checkpointFolder, ...accuracies, ...metrics };
       } catch (error) {
         throw new CheckpointError(`writing ${checkpointFolder}: ${messageOf(error)}`, error);
       }

@@ -41,6 +41,7 @@ export interface InferenceWork {
 
 export const noPrediction: PredictionOptions = {
   folder: '',
+  task: 'CLASSIFICATION',
   nodes: 'ALL',
   logits: false,
   probabilities: false,
@@ -99,6 +100,8 @@ export function inferenceSegment(
     maxExecutors: executorCount + spec.restart.executorRestarts + 1000,
     evaluateEveryEpochs: 1,
     evaluationChunks: chunks,
+    evaluationClasses: 0,
+    task: 'CLASSIFICATION',
     lowWater: 0,
     stopPatience: 0,
     stopMinDelta: 0,
@@ -176,6 +179,7 @@ export async function beginInference(
     nodes: listed ?? nodesOf(spec, dataset.counts),
     prediction: {
       folder,
+      task: spec.inference.task,
       nodes: nodes === 'VALIDATION' ? 'VAL' : nodes,
       logits: outputs.includes('LOGITS'),
       probabilities: outputs.includes('PROBABILITIES'),
@@ -240,6 +244,7 @@ function factsOf(
     rows: nodes,
     classes: inference.classes,
     ...(classNames === null ? {} : { class_names: classNames }),
+    ...(inference.task === 'CLASSIFICATION' ? {} : { task: inference.task }),
   };
 }
 
@@ -254,11 +259,11 @@ export async function publishPredictions(
 ): Promise<JobResult> {
   const { inferenceFolder, predictionsFolder, spec } = input;
   const out = join(inferenceFolder, 'out');
-  const { formats, classes, parametersSha256 } = spec.inference;
+  const { formats, classes, task: learnt, parametersSha256 } = spec.inference;
   const { logits, probabilities } = prediction;
   const classNames = await classNamesOf(input);
   const facts = factsOf(input, nodes, classNames);
-  const wanted = { formats, classNames, logits, probabilities, rows: nodes, classes };
+  const wanted = { formats, classNames, logits, probabilities, rows: nodes, classes, learnt };
   const options = { folder: out, names: namesOf(input), ...wanted, facts };
   const answer = await runTask({ role: 'PUBLISH', options }, task).catch((error: unknown) => {
     if (!(error instanceof TaskError) || error.code !== 'DISK_FULL') throw error;
@@ -279,5 +284,8 @@ const nothingTrained = {
   testAccuracyBest: 0,
   bestEpoch: 0,
   bestValAccuracy: 0,
+  testMetricsLast: [],
+  testMetricsBest: [],
+  bestValMetrics: [],
   epochs: 0,
 } as const;

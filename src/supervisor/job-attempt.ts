@@ -70,8 +70,8 @@ export class JobAttempt {
   }
 
   /** Epochs that ended: their number and the last report. */
-  get epochs(): Pick<EpochReports, 'count' | 'last' | 'valAccuracy'> {
-    return this.#run?.reports ?? { count: 0, last: null, valAccuracy: null };
+  get epochs(): Pick<EpochReports, 'count' | 'last' | 'valMetrics'> {
+    return this.#run?.reports ?? { count: 0, last: null, valMetrics: [] };
   }
 
   get reclaimed(): { readonly CLAIMED: number; readonly TAKEN: number } {

@@ -177,6 +177,7 @@ export function jobSegment(
     maxExecutors: request.executorCount + spec.restart.executorRestarts + spareRows,
     evaluateEveryEpochs: spec.evaluation.everyEpochs,
     evaluationChunks: evaluation.chunks,
+    evaluationClasses: request.counts.task === 'REGRESSION' ? 0 : request.counts.numClasses,
     lowWater: Math.floor(numSlots / 4),
     stopPatience: spec.training.earlyStop.patienceEpochs,
     stopMinDelta: spec.training.earlyStop.minDelta,
@@ -202,6 +203,7 @@ export function trialSegment(request: SegmentRequest): SegmentSpec {
     maxExecutors: request.executorCount,
     evaluateEveryEpochs: 0,
     evaluationChunks: 0,
+    evaluationClasses: 0,
     lowWater: 0,
     stopPatience: 0,
     stopMinDelta: 0,
@@ -218,6 +220,7 @@ function firstScale(spec: JobSpec): number {
 
 function common({ spec, counts, layout, deviceCount }: SegmentRequest) {
   return {
+    task: counts.task,
     bornReady: takesRows(spec.model.type),
     batchesPerEpoch: layout.batchesPerEpoch,
     slotBytes: layout.slotBytes,

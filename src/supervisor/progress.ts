@@ -1,5 +1,6 @@
 import {
   counters,
+  type EvaluationMetrics,
   type ExecutorSnapshot,
   type SegmentEpoch,
   type SegmentSnapshot,
@@ -13,6 +14,7 @@ import type {
   ExecutorTimes,
   JobProgress,
 } from '../records/job-record.ts';
+import { type Metric, type MetricName, metricNames } from '../spec/metrics.ts';
 import { scaleParts } from '../spec/rules/locality.ts';
 
 /** What people see of a running job, computed from two looks at its segment. Pure. */
@@ -35,8 +37,8 @@ export interface ProgressInput {
   /** The epoch in progress and the last one that ended; null before. */
   readonly current: SegmentEpoch;
   readonly lastReport: EpochReport | null;
-  /** Of the last evaluation; 0 before. */
-  readonly valAccuracy: number;
+  /** Of the last evaluation; none before. */
+  readonly valMetrics: readonly Metric[];
   /** When the attempt began to train, and the batches that were committed then. */
   readonly startedMs: number;
   /** Nodes are predicted: there are no batches. */
@@ -67,7 +69,8 @@ export function progressOf(input: ProgressInput): JobProgress {
     batchesPerEpoch: input.batchesPerEpoch,
     version: snapshot.version,
     loss: current.seeds > 0 ? current.lossSum / current.seeds : (lastReport?.loss ?? 0),
-    valAccuracy: input.valAccuracy,
+    valAccuracy: accuracyIn(input.valMetrics) ?? 0,
+    valMetrics: input.valMetrics,
     seedsPerSecond: rate(counters.seeds),
     edgesPerSecond: rate(counters.edges),
     remainingMs: doneHere <= 0 ? 0 : Math.round((spentMs / doneHere) * (total - done)),
@@ -89,7 +92,7 @@ function inferenceProgressOf(
   const { executors } = input.now.snapshot;
   return {
     ...{ epoch: 0, epochs: 0, batchesCommitted: 0, batchesPerEpoch: 0, version: 0 },
-    ...{ loss: 0, valAccuracy: 0, seedsPerSecond: 0, edgesPerSecond: 0 },
+    ...{ loss: 0, valAccuracy: 0, valMetrics: [], seedsPerSecond: 0, edgesPerSecond: 0 },
     ...{ queueDepth: 0, queueCapacity: 0, remainingMs: evaluation?.remainingMs ?? 0 },
     executors: executors.filter(isAlive).map((each) => statusOf(each, input, elapsedSeconds)),
     evaluation: evaluation === null ? null : { ...evaluation, kind: 'PREDICTION' },
@@ -157,6 +160,7 @@ export function epochReportOf(
   if (epoch.ledgerDigest !== epoch.expectedLedgerDigest) {
     throw new Error(`epoch ${epoch.epoch}: the ledger shows a batch not committed exactly once`);
   }
+  const valMetrics = evaluation === null ? [] : metricsOf(evaluation.metrics);
   return {
     epoch: epoch.epoch,
     batches: epoch.batches,
@@ -164,7 +168,8 @@ export function epochReportOf(
     retries: epoch.retries,
     loss: share(epoch.lossSum, epoch.seeds),
     trainAccuracy: share(epoch.correct, epoch.seeds),
-    valAccuracy: evaluation === null ? null : share(evaluation.valCorrect, evaluation.valNodes),
+    valAccuracy: accuracyIn(valMetrics),
+    valMetrics,
     durationMs: Math.round((epoch.endNs - beginNs(epoch, previous)) / 1e6),
     version: epoch.finalVersion,
     parametersSha256: epoch.parametersSha256,
@@ -200,8 +205,29 @@ function busyOf(executor: ExecutorSnapshot): number {
 }
 
 /** Of an epoch whose parameters the test nodes were evaluated with. */
-export function testAccuracyOf({ test }: SegmentEpoch): number {
-  return test === null ? 0 : share(test.correct, test.nodes);
+export function testMetricsOf({ test }: SegmentEpoch): readonly Metric[] {
+  return test === null ? [] : metricsOf(test.metrics);
+}
+
+/** Null where there are no classes, or nothing was evaluated. */
+export function accuracyIn(metrics: readonly Metric[]): number | null {
+  return metrics.find(({ name }) => name === 'accuracy')?.value ?? null;
+}
+
+/** Those that there are, in the order in which they are shown. */
+function metricsOf(metrics: EvaluationMetrics): readonly Metric[] {
+  const values: Readonly<Record<MetricName, number>> = {
+    accuracy: metrics.accuracy,
+    micro_f1: metrics.microF1,
+    macro_f1: metrics.macroF1,
+    roc_auc: metrics.rocAuc,
+    average_precision: metrics.averagePrecision,
+    mae: metrics.mae,
+    rmse: metrics.rmse,
+  };
+  return metricNames
+    .map((name) => ({ name, value: values[name] }))
+    .filter(({ value }) => !Number.isNaN(value));
 }
 
 function share(part: number, whole: number): number {

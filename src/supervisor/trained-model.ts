@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import { sha256Of } from '../base/digest.ts';
 import { messageOf } from '../base/errors.ts';
 import { readRegular } from '../base/regular-file.ts';
-import type { JobSpecInput } from '../spec/job-spec.ts';
+import { datasetTasks } from '../records/dataset-record.ts';
+import type { JobSpecInput, LearningTask } from '../spec/job-spec.ts';
 import {
   type CheckpointFile,
   type CheckpointKind,
@@ -22,6 +23,7 @@ export interface TrainedModel {
   readonly spec: JobSpecInput;
   readonly inDim: number;
   readonly outDim: number;
+  readonly task: LearningTask;
   readonly datasetDigest: string;
   /** What an export says of standardised features and rows; null where it is to be looked up. */
   readonly moments: ExportedMoments | null;
@@ -51,7 +53,14 @@ export async function readTrainedModel(
     throw new Error(`${folder}/MANIFEST.json does not say which model it is: train it again`);
   }
   const { inDim, outDim } = model;
-  return { file, spec, inDim, outDim, datasetDigest, moments: null };
+  return { file, spec, inDim, outDim, task: taskOf(file.task), datasetDigest, moments: null };
+}
+
+/** Of earlier versions nothing else was learnt. */
+function taskOf(task = 'CLASSIFICATION'): LearningTask {
+  const known = datasetTasks.find((one) => one === task);
+  if (known === undefined) throw new Error(`its task is ${task}, which this gnnd does not know`);
+  return known;
 }
 
 interface CheckpointFacts {
@@ -61,6 +70,7 @@ interface CheckpointFacts {
 }
 
 interface ExportFacts {
+  readonly task?: string;
   readonly spec?: JobSpecInput;
   readonly parameters_sha256: string;
   readonly dataset: { readonly digest: string };
@@ -96,13 +106,14 @@ async function readExport(folder: string, json: object): Promise<TrainedModel> {
       sha256,
       parametersSha256,
       model: null,
+      task: taskOf(facts.task),
       tensors,
     };
     const { in_dim: inDim, out_dim: outDim } = facts.model;
     // A model that takes raw features has taken over what was done to them.
     const features = { standardize: spec.features?.standardize && !facts.folded_standardization };
     return {
-      ...{ file, inDim, outDim, datasetDigest: facts.dataset.digest },
+      ...{ file, inDim, outDim, datasetDigest: facts.dataset.digest, task: file.task },
       spec: { ...spec, features: { ...spec.features, ...features } },
       moments: momentsOf(facts),
     };

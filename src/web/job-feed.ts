@@ -51,7 +51,7 @@ export class JobFeed {
     return Math.max(this.#epochCount, this.#job?.numEpochs ?? 0);
   }
 
-  /** Epoch, loss, training and validation accuracy: a column each. */
+  /** Epoch, loss, training and validation accuracy, or two other metrics: a column each. */
   points(): (number | null)[][] {
     return this.#epochs.points();
   }
@@ -132,15 +132,22 @@ export class JobFeed {
       if (epochs[0]?.epoch === 0) this.#epochs = newEpochs();
     }
     this.#epochCount = 1 + (epochs.at(-1)?.epoch ?? -1);
-    for (const { epoch, loss, trainAccuracy, valAccuracy } of epochs) {
-      this.#epochs.add([epoch, loss, trainAccuracy, valAccuracy ?? null]);
-    }
+    for (const report of epochs) this.#epochs.add(pointOf(report));
   }
 
   #become(state: FeedState): void {
     this.#state = state;
     for (const listener of this.#listeners) listener();
   }
+}
+
+/** Of other metrics than accuracy the one that decides comes last, and a second one before it. */
+function pointOf({ epoch, loss, trainAccuracy, valAccuracy, valMetrics }: EpochReport) {
+  const [first, second] = valMetrics;
+  if (first === undefined || first.name === 'accuracy') {
+    return [epoch, loss, trainAccuracy, valAccuracy ?? null];
+  }
+  return [epoch, loss, second?.value ?? null, first.value];
 }
 
 function newEpochs(): Thinned {

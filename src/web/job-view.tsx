@@ -5,9 +5,10 @@ import { JobService } from '../api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelTypeSchema } from '../api/gen/gnnd/v1/model_pb.ts';
 import { ReasonSchema } from '../api/gen/gnnd/v1/types_pb.ts';
 import { shortName } from '../spec/enum-names.ts';
+import { isError, type Metric, metricPhrase, metricTitle, testMetricsOf } from '../spec/metrics.ts';
 import { call } from './api.ts';
 import { Chart, type ChartData, type Line } from './chart.tsx';
-import { count, duration, idOf, percent, short } from './format.ts';
+import { count, duration, idOf, short } from './format.ts';
 import { type FeedState, isTerminal, type JobFeed } from './job-feed.ts';
 import { StateBadge } from './jobs-view.tsx';
 import { hitRate, hitRatesOf, queueOf } from './lanes.ts';
@@ -22,6 +23,22 @@ const metricLines: readonly Line[] = [
   { label: 'training accuracy', color: '--train-accuracy', share: true, dashed: true },
   { label: 'validation accuracy', color: '--val-accuracy', share: true },
 ];
+/** Of other metrics than accuracy: the one that decides, and the next beside it (job-feed.ts). */
+function linesOf(job: Job): readonly Line[] {
+  const metrics = job.result?.bestValMetrics ?? job.progress?.valMetrics ?? [];
+  const [first, second] = metrics;
+  if (first === undefined || first.name === 'accuracy') return metricLines;
+  const line = ({ name }: Metric) => ({
+    label: `validation ${metricTitle(name)}`,
+    share: !isError(name),
+  });
+  return [
+    { label: 'loss', color: '--loss' },
+    { ...line(second ?? first), color: '--train-accuracy', dashed: true },
+    { ...line(first), color: '--val-accuracy' },
+  ];
+}
+
 const queueLines: readonly Line[] = [
   { label: 'batches', color: '--sample' },
   { label: 'capacity', color: '--muted', dashed: true },
@@ -66,10 +83,17 @@ function Parts({ job, feed }: { readonly job: Job; readonly feed: JobFeed }) {
   const hits = useColumns(timeline.value === null ? null : hitRatesOf(timeline.value), 2);
   const all = timeline.value?.stretches.flatMap(({ executors }) => executors) ?? [];
   const rate = hitRate(all);
+  const lines = linesOf(job);
   return (
     <>
       <Head job={job} epochs={feed.epochCount} />
-      <Chart title="Loss and accuracy" x="epoch" lines={metricLines} data={feed} />
+      <Chart
+        key={lines.map(({ label }) => label).join()}
+        title={lines === metricLines ? 'Loss and accuracy' : 'Loss and metrics'}
+        x="epoch"
+        lines={lines}
+        data={feed}
+      />
       <section aria-labelledby="roles">
         <h2 id="roles">Who did what</h2>
         <Trouble error={timeline.error} />
@@ -154,7 +178,7 @@ function Head({ job, epochs }: { readonly job: Job; readonly epochs: number }) {
         </span>
         {remainingMs > 0 && <span>{duration(remainingMs)} left</span>}
         {progress !== undefined && <span>{short(progress.seedsPerSecond)} seeds a second</span>}
-        {result !== undefined && <span>test accuracy {percent(result.testAccuracyBest)}</span>}
+        {result !== undefined && <span>{metricPhrase('test', testMetricsOf(result).best)}</span>}
       </p>
       <p class="empty">
         <span>{effectiveSpec?.dataset ?? ''}</span>

@@ -90,6 +90,7 @@ const everything: SpecInit = {
     lrSchedule: { type: LrScheduleType.COSINE, warmupEpochs: 2 },
     earlyStop: { patienceEpochs, minDelta: 0 },
     determinism: Determinism.STRICT,
+    balanceClasses: true,
   },
   // In chunks that lie in a file, whose number and order no crew decides.
   evaluation: { method: EvaluationMethod.EXACT, maxBytes: 1n },

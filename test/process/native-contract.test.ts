@@ -55,6 +55,8 @@ const spec = {
   trainNodes: 8,
   evaluateEveryEpochs: 1,
   evaluationChunks: 6,
+  evaluationClasses: 0,
+  task: 'CLASSIFICATION',
   lowWater: 1,
   stopPatience: 2,
   stopMinDelta: 0.01,

@@ -72,6 +72,7 @@ export function jobProgress(changes: Partial<JobProgress> = {}): JobProgress {
     version: 13,
     loss: 0.5,
     valAccuracy: 0.75,
+    valMetrics: [{ name: 'accuracy', value: 0.75 }],
     seedsPerSecond: 1000,
     edgesPerSecond: 50_000,
     remainingMs: 9000,

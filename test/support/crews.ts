@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { expect } from 'vitest';
+import type { Metric } from '../../src/api/gen/gnnd/v1/epoch_report_pb.ts';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import type { JobSpec, JobSpecSchema } from '../../src/api/gen/gnnd/v1/job_spec_pb.ts';
@@ -39,10 +40,14 @@ export function modelsOf(job: Job): readonly string[] {
 /** What evaluations came to, which all Trainers and standby Trainers share. */
 export function evaluationsOf({ epochs, result }: Job) {
   return {
-    val: epochs.map(({ valAccuracy }) => valAccuracy),
-    best: [result?.bestEpoch, result?.bestValAccuracy],
-    test: [result?.testAccuracyLast, result?.testAccuracyBest],
+    val: epochs.map(({ valMetrics }) => valuesOf(valMetrics)),
+    best: [result?.bestEpoch, valuesOf(result?.bestValMetrics)],
+    test: [valuesOf(result?.testMetricsLast), valuesOf(result?.testMetricsBest)],
   };
+}
+
+function valuesOf(metrics: readonly Metric[] = []): Readonly<Record<string, number>> {
+  return Object.fromEntries(metrics.map(({ name, value }) => [name, value]));
 }
 
 /** Of an epoch: what the devices of its attempt trained. */

@@ -336,7 +336,7 @@ int Main(int argc, char** argv) {
   const Data data = DataOf(arguments, options.model);
   options.features =
       RowTable(std::span(data.features.data(), data.features.size()), options.model.in_dim);
-  options.labels = data.labels;
+  options.targets.labels = data.labels;
   options.topology = data.graph.view();
   options.test_nodes = data.targets;
   const EvalLayout layout = EvalLayout::Of(options.model, data.labels.size());

@@ -70,7 +70,7 @@ class Contestant {
     options.precision = precision;
     options.threads = threads;
     options.features = RowTable(data.features, options.model.in_dim);
-    options.labels = data.labels;
+    options.targets.labels = data.labels;
     options.topology = data.graph.view();
     auto work = TorchWork::Create(options);
     GNND_CHECK(work.ok());

@@ -207,7 +207,7 @@ class Bench {
                            uint64_t{options_.nodes} * options_.dim);
     train.features = RowTable(floats, options_.dim);
     train.features_on_disk = way.on_disk;
-    train.labels = labels_;
+    train.targets.labels = labels_;
     train.topology = graph_.view();
     return train;
   }

@@ -202,7 +202,7 @@ TrainOptions TrainOptionsOf(const Data& data, const Options& options,
   const auto floats = data.features.values<float>();
   train.features =
       halves.empty() ? RowTable(floats, train.model.in_dim) : RowTable(halves, train.model.in_dim);
-  train.labels = data.labels.values<int32_t>();
+  train.targets.labels = data.labels.values<int32_t>();
   train.topology = data.view();
   return train;
 }

@@ -13,8 +13,6 @@ namespace {
 
 constexpr uint64_t kLockSliceNs = kNsPerSecond;
 
-Accuracy AccuracyOf(const EpochEntry& epoch) { return {epoch.val_correct, epoch.val_nodes}; }
-
 }  // namespace
 
 Committer::Committer(Executor& self, TrainWork& work)
@@ -207,11 +205,14 @@ void Committer::WriteRun(const EvalRun& run, const EvalShape& shape) {
   if (run.nodes == EvalNodes::kTest) {
     entry.test_nodes = sum.nodes;
     entry.test_correct = sum.correct;
+    entry.test_metrics = MetricsOf(segment_.config().task, sum);
     return;
   }
   entry.val_loss_sum = sum.loss_sum;
   entry.val_nodes = sum.nodes;
   entry.val_correct = sum.correct;
+  entry.val_metrics = MetricsOf(segment_.config().task, sum);
+  entry.val_quality = QualityOf(segment_.config().task, sum);
   entry.eval_end_ns = MonotonicNs();
   entry.eval_retries = EvalRetries(segment_, run, shape);
   const std::optional<uint64_t> before = segment_.EvaluatedBefore(run.epoch);
@@ -225,7 +226,7 @@ void Committer::WriteBest(uint64_t epoch, std::optional<uint64_t> before) {
   entry.best_buffer = 0;
   if (before) {
     const EpochEntry& last = segment_.epoch(*before);
-    if (!Exceeds(AccuracyOf(entry), AccuracyOf(segment_.epoch(last.best_epoch)))) {
+    if (!Exceeds(entry.val_quality, segment_.epoch(last.best_epoch).val_quality)) {
       entry.best_epoch = last.best_epoch;
       entry.best_buffer = last.best_buffer;
       return;
@@ -244,7 +245,7 @@ void Committer::WriteStop(uint64_t epoch, std::optional<uint64_t> before) {
   if (before) {
     const uint64_t last = segment_.epoch(*before).stop_reference;
     reference =
-        NextReference(rule, epoch, AccuracyOf(entry), last, AccuracyOf(segment_.epoch(last)));
+        NextReference(rule, epoch, entry.val_quality, last, segment_.epoch(last).val_quality);
   }
   // With every_epochs 0 there is only the one at the end.
   const uint64_t every = std::max<uint64_t>(1, segment_.config().evaluate_every);

@@ -13,7 +13,6 @@
 #include "core/base/atomic_file.h"
 #include "core/base/failpoint.h"
 #include "core/graph/npy.h"
-#include "core/kernels/loss.h"
 
 namespace gnnd {
 namespace {
@@ -52,6 +51,12 @@ void Softmax(std::span<const float> logits, std::span<float> shares) {
   }
 }
 
+void Sigmoid(std::span<const float> logits, std::span<float> shares) {
+  for (size_t c = 0; c < logits.size(); ++c) {
+    shares[c] = static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logits[c]))));
+  }
+}
+
 }  // namespace
 
 Status PredictionFiles::OpenFile(const std::string& path, const std::string& header, uint64_t bytes,
@@ -75,6 +80,8 @@ Result<PredictionFiles> PredictionFiles::Open(const PredictionPlace& place, cons
   PredictionFiles files;
   const uint64_t rows = targets.nodes.size();
   files.classes_ = classes;
+  files.task_ = place.task;
+  files.kind_ = Predictions(place.task, classes);
   const std::string out = place.folder + "/out/";
   files.journal_.path = place.folder + "/chunks.bin";
   files.journal_.fd =
@@ -86,8 +93,9 @@ Result<PredictionFiles> PredictionFiles::Open(const PredictionPlace& place, cons
     return OpenFile(out + name, NpyHeader(NpyType::kFloat32, wide), rows * classes * sizeof(float),
                     file);
   };
-  GNND_TRY(OpenFile(out + "predictions.npy", NpyHeader(NpyType::kInt64, std::array{rows}),
-                    rows * sizeof(int64_t), &files.predictions_));
+  GNND_TRY(OpenFile(out + "predictions.npy",
+                    NpyHeader(files.kind_.type(), files.kind_.ShapeOf(rows)),
+                    rows * files.kind_.bytes_per_node(), &files.predictions_));
   if (place.logits) GNND_TRY(rows_of("logits.npy", &files.logits_));
   if (place.probabilities) GNND_TRY(rows_of("probabilities.npy", &files.probabilities_));
   return files;
@@ -106,7 +114,6 @@ Result<std::optional<uint64_t>> PredictionFiles::Done(uint32_t word) const {
 
 Status PredictionFiles::Write(uint64_t first, std::span<const float> logits) {
   const uint64_t rows = logits.size() / classes_;
-  wide_.resize(rows);
   shares_.resize(probabilities_.fd.valid() ? logits.size() : 0);
   for (uint64_t r = 0; r < rows; ++r) {
     const auto row = logits.subspan(r * classes_, classes_);
@@ -114,12 +121,16 @@ Status PredictionFiles::Write(uint64_t first, std::span<const float> logits) {
       return Status(Code::kNumericDivergence,
                     "a logit of row " + std::to_string(first + r) + " is not finite");
     }
-    wide_[r] = ArgMax(row);
-    if (!shares_.empty()) Softmax(row, std::span(shares_).subspan(r * classes_, classes_));
+    if (shares_.empty()) continue;
+    const auto shares = std::span(shares_).subspan(r * classes_, classes_);
+    if (task_ == Task::kClassification) Softmax(row, shares);
+    if (task_ != Task::kClassification) Sigmoid(row, shares);
   }
+  predicted_.clear();
+  kind_.Append(logits, &predicted_);
   const uint64_t at = first * classes_ * sizeof(float);
-  GNND_TRY(WriteAt(predictions_.fd.get(), predictions_.data_at + first * sizeof(int64_t),
-                   std::as_bytes(std::span(wide_)), predictions_.path));
+  GNND_TRY(WriteAt(predictions_.fd.get(), predictions_.data_at + first * kind_.bytes_per_node(),
+                   predicted_, predictions_.path));
   GNND_FAILPOINT("predict.writing");
   if (logits_.fd.valid()) {
     GNND_TRY(WriteAt(logits_.fd.get(), logits_.data_at + at, std::as_bytes(logits), logits_.path));

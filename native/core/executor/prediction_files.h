@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -8,6 +9,7 @@
 
 #include "core/base/memfd.h"
 #include "core/base/status.h"
+#include "core/executor/predictions.h"
 #include "core/executor/train_work.h"
 
 // What an inference leaves: rows of its nodes in .npy files, written chunk by chunk by any number
@@ -25,6 +27,7 @@ struct PredictionPlace {
   std::string folder;  // exists, and out/ in it; empty: nothing is predicted
   bool logits = false;
   bool probabilities = false;
+  Task task = Task::kClassification;  // of the model
 };
 
 // One entry of the journal. All zero: the chunk is not done.
@@ -49,8 +52,9 @@ class PredictionFiles {
   // Rows of a chunk that is done; none: it is to be computed. `word` is as in the ledger.
   Result<std::optional<uint64_t>> Done(uint32_t word) const;
 
-  // Rows [first, first + logits.size() / classes): their classes, the first of the largest logits;
-  // logits and probabilities (softmax, in double precision) where they are wanted.
+  // Rows [first, first + logits.size() / classes): what they predict (predictions.h); logits and
+  // probabilities (softmax of classes, the sigmoid of each label, in double precision) where they
+  // are wanted.
   // kNumericDivergence when a logit is not finite.
   Status Write(uint64_t first, std::span<const float> logits);
 
@@ -88,11 +92,13 @@ class PredictionFiles {
                          File* file);
 
   uint32_t classes_ = 0;
+  Task task_ = Task::kClassification;
+  Predictions kind_;
   File journal_;
   File predictions_;
   File logits_;         // no descriptor: not wanted
   File probabilities_;  // likewise
-  std::vector<int64_t> wide_;
+  std::vector<std::byte> predicted_;
   std::vector<float> shares_;
 };
 

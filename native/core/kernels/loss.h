@@ -56,4 +56,16 @@ struct LossLoops {
 };
 GNND_DECLARE_LOOPS(LossLoops, kLossLoops);
 
+// The losses of a node with several labels, or with numbers to regress on. `targets` is like
+// `outputs`; NaN = not known, which has neither loss nor gradient. A node's loss is the mean over
+// its known targets, so that a node counts as one whatever is known of it; 0 where nothing is.
+// With `grad` (like outputs) also the gradient.
+//
+// Binary cross-entropy of sigmoid(outputs), targets 0 or 1. `weights` [targets], or null: that of a
+// label where it is there (pos_weight of torch.nn.BCEWithLogitsLoss).
+double MultiLabelLoss(std::span<const float> outputs, const float* targets, const float* weights,
+                      float* grad);
+// Squares of differences.
+double SquaredErrorLoss(std::span<const float> outputs, const float* targets, float* grad);
+
 }  // namespace gnnd

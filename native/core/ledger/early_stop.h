@@ -6,8 +6,9 @@
 // one evaluation at a time, where an evaluation is committed, so that every crew and every crash
 // meets the same end.
 //
-// The *reference* is the last epoch whose validation accuracy exceeded that of the reference before
-// it by more than min_delta; the first one evaluated is the first reference. After `patience`
+// The *reference* is the last epoch whose quality on the validation nodes (eval_result.h: accuracy,
+// micro F1, or the mean absolute error, negated) exceeded that of the reference before it by more
+// than min_delta; the first one evaluated is the first reference. After `patience`
 // evaluations in a row that did not, the job stops. With min_delta 0 the reference is the best
 // epoch.
 
@@ -15,30 +16,27 @@ namespace gnnd {
 
 struct EarlyStop {
   uint32_t patience = 0;  // evaluations without improvement that end the job; 0 = never
-  double min_delta = 0;   // in shares of the validation nodes, [0, 1)
+  double min_delta = 0;   // of the quality: shares, or units of the targets; [0, 1)
 };
 
-// Of `nodes` validation nodes, so many were classified correctly.
-struct Accuracy {
-  uint64_t correct = 0;
-  uint64_t nodes = 0;
+// part / whole, the larger the better: of `whole` validation nodes, `part` were classified
+// correctly. `whole` is above 0.
+struct Quality {
+  double part = 0;
+  double whole = 0;
 };
 
-// Whether a is the better accuracy by more than `margin`; false for equals, so that the first one
-// stays. Without a margin the comparison is exact up to 2^26 nodes, with one it is the same
-// everywhere.
-constexpr bool Exceeds(Accuracy a, Accuracy b, double margin = 0) {
-  const auto a_nodes = static_cast<double>(a.nodes);
-  const auto b_nodes = static_cast<double>(b.nodes);
-  const double gain =
-      static_cast<double>(a.correct) * b_nodes - static_cast<double>(b.correct) * a_nodes;
-  return gain > margin * (a_nodes * b_nodes);
+// Whether a is better by more than `margin`; false for equals, so that the first one stays. Without
+// a margin the comparison of counts is exact up to 2^26 nodes, with one it is the same everywhere.
+constexpr bool Exceeds(Quality a, Quality b, double margin = 0) {
+  const double gain = a.part * b.whole - b.part * a.whole;
+  return gain > margin * (a.whole * b.whole);
 }
 
 // The reference after the evaluation of `epoch`, given the one before.
-constexpr uint64_t NextReference(const EarlyStop& rule, uint64_t epoch, Accuracy accuracy,
-                                 uint64_t reference, Accuracy reference_accuracy) {
-  return Exceeds(accuracy, reference_accuracy, rule.min_delta) ? epoch : reference;
+constexpr uint64_t NextReference(const EarlyStop& rule, uint64_t epoch, Quality quality,
+                                 uint64_t reference, Quality reference_quality) {
+  return Exceeds(quality, reference_quality, rule.min_delta) ? epoch : reference;
 }
 
 // Whether the job ends with an evaluation, which is so many after the reference.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <string>
 
 #include "core/base/check.h"
 #include "core/base/failpoint.h"
@@ -77,10 +78,22 @@ Status Evaluations::Finish(const EvalRun& run, const EvalShape& shape, const Off
                            const EvalResult& result) {
   const uint32_t word = WordOf(shape, mine.phase, mine.chunk);
   GNND_FAILPOINT("evaluate.before_result");
-  EvalResult& shared = segment_.eval_result(word);
+  const std::span<ClassCounts> classes = segment_.eval_classes(word);
+  const bool counts = result.nodes > 0 && !classes.empty();
+  if (counts && result.classes.size() != classes.size()) {
+    return Status(Code::kInternal, "a chunk counted " + std::to_string(result.classes.size()) +
+                                       " classes of " + std::to_string(classes.size()));
+  }
+  // All that was there of an earlier run, or of an owner that died, goes.
+  if (counts) std::ranges::copy(result.classes, classes.begin());
+  if (!counts) std::ranges::fill(classes, ClassCounts{});
+  EvalSums& shared = segment_.eval_sums(word);
   shared.loss_sum = result.loss_sum;
   shared.nodes = result.nodes;
   shared.correct = result.correct;
+  shared.values = result.values;
+  shared.absolute_error = result.absolute_error;
+  shared.squared_error = result.squared_error;
   // Release: a snapshot that finds these rows finds also that the chunk was taken for this run.
   std::atomic_ref(shared.rows).store(result.rows, std::memory_order_release);
   GNND_FAILPOINT("evaluate.before_done");
@@ -100,10 +113,8 @@ Status Evaluations::GiveBack(const EvalRun& run, const EvalShape& shape, const O
 EvalResult SumOfResults(const Segment& segment, const EvalShape& shape) {
   EvalResult sum{};
   for (uint32_t chunk = 0; shape.phases > 0 && chunk < shape.chunks; ++chunk) {
-    const EvalResult& one = segment.eval_result((shape.phases - 1) * shape.chunks + chunk);
-    sum.loss_sum += one.loss_sum;
-    sum.nodes += one.nodes;
-    sum.correct += one.correct;
+    const uint32_t word = (shape.phases - 1) * shape.chunks + chunk;
+    sum.Add(segment.eval_sums(word), segment.eval_classes(word));
   }
   return sum;
 }

@@ -45,7 +45,8 @@ constexpr uint64_t kSums2 = 64;
 constexpr uint64_t kEntryHead = 64;  // of an entry, before its sums
 constexpr uint64_t kEntryTail = 128;
 constexpr uint64_t kEntry2 = kEntryHead + kSums2 + kEntryTail;
-static_assert(sizeof(EpochEntry) == kEntryHead + sizeof(EpochSums) + kEntryTail);
+constexpr uint64_t kEntry3 = kEntryHead + sizeof(EpochSums) + kEntryTail;
+static_assert(offsetof(EpochEntry, val_metrics) == kEntry3);
 
 class Format2 {
  public:
@@ -62,7 +63,7 @@ class Format2 {
     const uint64_t floats3 = kHeader3 + sizeof(EpochSums);
     const uint64_t entries3 = RoundedUp(floats3 + floats, 64);
     const uint64_t starts2 = entries2 + epochs * kEntry2;
-    const uint64_t starts3 = entries3 + epochs * sizeof(EpochEntry);
+    const uint64_t starts3 = entries3 + epochs * kEntry3;
     const uint64_t digest_at = RoundedUp(starts3 + behind, 8);
     if (bytes_.size() != RoundedUp(starts2 + behind, 8) + sizeof(Sha256Digest)) return std::nullopt;
     ImageBytes made{HugeArray<std::byte>(digest_at + sizeof(Sha256Digest)),
@@ -82,7 +83,7 @@ class Format2 {
     copy(kHeader2 + kSums2, floats3, floats);
     for (uint64_t e = 0; e < epochs; ++e) {
       const uint64_t from = entries2 + e * kEntry2;
-      const uint64_t at = entries3 + e * sizeof(EpochEntry);
+      const uint64_t at = entries3 + e * kEntry3;
       copy(from, at, kEntryHead + kSums2);
       copy(from + kEntryHead + kSums2, at + kEntryHead + sizeof(EpochSums), kEntryTail);
     }

@@ -12,6 +12,7 @@
 #include "core/history/job_history.h"
 #include "core/ledger/build_id.h"
 #include "core/ledger/early_stop.h"
+#include "core/ledger/eval_result.h"
 #include "core/ledger/shape.h"
 
 // The bytes of a job segment. docs/formats/segment.md draws them; a change here changes kSegmentAbi
@@ -20,7 +21,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 14;
+inline constexpr uint32_t kSegmentAbi = 15;
 // As many as a job spec can ask for. What grows with it (a turn word a device, a count an epoch and
 // device) is laid out by the job's own number.
 inline constexpr uint32_t kMaxDevices = 1024;
@@ -177,13 +178,16 @@ struct SegmentConfig {
   uint32_t low_water = 0;    // READY batches at or below which a standby hands its device back
   StalenessCompensation compensation = StalenessCompensation::kNone;
   bool born_ready = false;  // batches are rows: no Sampler makes them, and slots stay empty
+  Task task = Task::kClassification;  // decides what evaluations count, and what is better
   // Of each slot's start: real memory from the beginning, which processes with a device register
   // with it. Counts in queue_max_bytes whatever lies in the slots; rounded up to kPageBytes.
   uint64_t registered_bytes = 0;
   HistoryConfig history;  // that all Trainers share; none where each has its own
   LocalityConfig locality;
+  uint32_t eval_classes = 0;  // that evaluations count one by one; 0 = none
+  uint32_t reserved = 0;
 };
-static_assert(sizeof(SegmentConfig) == 184);
+static_assert(sizeof(SegmentConfig) == 192);
 
 // One cache line per word that different processes write often.
 struct alignas(64) SharedEvent {
@@ -228,11 +232,11 @@ struct alignas(64) SegmentHeader {
 };
 static_assert(std::is_standard_layout_v<SegmentHeader>);
 static_assert(offsetof(SegmentHeader, config) == 72);
-static_assert(offsetof(SegmentHeader, mutex) == 256);
-static_assert(offsetof(SegmentHeader, version) == 320);
-static_assert(offsetof(SegmentHeader, parameters_ready) == 640);
-static_assert(offsetof(SegmentHeader, abort_code) == 704);
-static_assert(sizeof(SegmentHeader) == 1152);
+static_assert(offsetof(SegmentHeader, mutex) == 320);
+static_assert(offsetof(SegmentHeader, version) == 384);
+static_assert(offsetof(SegmentHeader, parameters_ready) == 704);
+static_assert(offsetof(SegmentHeader, abort_code) == 768);
+static_assert(sizeof(SegmentHeader) == 1216);
 
 // What Samplers write, too.
 struct alignas(64) QueueHeader {
@@ -353,26 +357,24 @@ struct alignas(64) EpochEntry {
   uint64_t test_correct;
   // As val_correct:
   uint32_t eval_retries;
-  uint32_t best_epoch;      // best validation accuracy so far, first of equals
+  uint32_t best_epoch;      // best quality so far, first of equals
   uint32_t best_buffer;     // which of the two holds its parameters
   uint32_t stop_reference;  // reference epoch of early_stop.h
   uint32_t stops;           // 1: no epoch follows
   // As end_ns: the scale of the next epoch, where it adapts. The same each time that it is written:
   // what an earlier attempt made of this epoch stands here from the beginning.
   LocalityScale next_scale;
+  uint64_t reserved[2];
+  // Images before format 4 end here. As val_correct:
+  Metrics val_metrics;
+  Quality val_quality;
+  uint64_t reserved_too[6];
+  Metrics test_metrics;  // as test_correct
 };
 static_assert(std::is_standard_layout_v<EpochEntry>);
 static_assert(sizeof(LocalityScale) == 12);
-static_assert(sizeof(EpochEntry) == 64 + sizeof(EpochSums) + 128);
-
-// What a chunk of an evaluation came to. Only the last phase's chunks have nodes.
-struct EvalResult {
-  double loss_sum;   // cross-entropy summed over its nodes
-  uint64_t nodes;    // with multiplicity
-  uint64_t correct;  // nodes whose arg-max is their label
-  uint64_t rows;     // rows computed; snapshots read it at any time, hence atomically
-};
-static_assert(sizeof(EvalResult) == 32);
+static_assert(offsetof(EpochEntry, val_metrics) == 64 + sizeof(EpochSums) + 128);
+static_assert(sizeof(EpochEntry) == 64 + sizeof(EpochSums) + 128 + 192);
 
 // Where everything lies; bytes from the segment's start. A function of the config alone. First,
 // with the header, what only the daemon and Trainers write; from `shared_at` on what Samplers
@@ -384,7 +386,7 @@ struct Layout {
   uint64_t epoch_devices_at;  // u64[epochs][num_devices]: batches by device, as EpochEntry.sums
   uint64_t sum_devices_at;    // u64[2][num_devices]: likewise, as sums
   uint64_t eval_ledger_at;    // atomic u64[eval_chunks]
-  uint64_t eval_results_at;   // EvalResult[eval_chunks]
+  uint64_t eval_results_at;   // {EvalSums, ClassCounts[eval_classes]}[eval_chunks]
   uint64_t hand_ins_at;       // HandIn[(S+1) * G]
   uint64_t shares_at;         // RowShare[num_devices]
   uint64_t parameters_at;     // float[S+2][parameter_floats], each from a cache line on
@@ -402,6 +404,7 @@ struct Layout {
   uint64_t total_bytes;
   uint64_t parameter_stride;  // bytes between parameter buffers and gradients
   uint64_t optimizer_stride;
+  uint64_t eval_result_stride;
   uint64_t optimizer_buffers;  // version v's state is at v % this: 2, or as many as of parameters
 
   // REQUIRES: a config that ValidateSpec accepted.

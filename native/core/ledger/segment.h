@@ -31,6 +31,7 @@
 namespace gnnd {
 
 inline constexpr uint32_t kMaxEvalChunks = 1U << 24;
+inline constexpr uint32_t kMaxEvalClasses = 1U << 20;
 
 // One evaluation of a job: a set of nodes with one version of the parameters. Numbers grow in the
 // order in which runs are committed, and are never used again.
@@ -137,13 +138,15 @@ struct EvaluationReport {
   uint64_t val_correct = 0;
   uint64_t end_ns = 0;
   uint32_t retries = 0;
-  // Of the best validation accuracy up to here (first of equals), as in batch keys.
+  // Of the best quality up to here (first of equals), as in batch keys.
   uint32_t best_epoch = 0;
+  Metrics metrics{};
 };
 
 struct TestReport {
   uint64_t nodes = 0;
   uint64_t correct = 0;
+  Metrics metrics{};
 };
 
 // What is left of an epoch for the store. Complete once `batches` is the epoch's number of batches.
@@ -385,8 +388,9 @@ class Segment {
   Word& eval_word(uint32_t index) const {
     return Entry<Word>(layout_.eval_ledger_at, index, config().eval_chunks);
   }
-  EvalResult& eval_result(uint32_t index) const {
-    return Entry<EvalResult>(layout_.eval_results_at, index, config().eval_chunks);
+  EvalSums& eval_sums(uint32_t index) const { return *At<EvalSums>(EvalResultAt(index)); }
+  std::span<ClassCounts> eval_classes(uint32_t index) const {
+    return {At<ClassCounts>(EvalResultAt(index) + sizeof(EvalSums)), config().eval_classes};
   }
   SlotEntry& slot_entry(uint64_t slot) const {
     return Entry<SlotEntry>(layout_.directory_at, slot, shape_.num_slots);
@@ -425,6 +429,11 @@ class Segment {
   // Buffer `index` of those that are laid out like the parameters.
   std::span<float> Parameters(uint64_t at, uint64_t index) const {
     return {At<float>(at + index * layout_.parameter_stride), config().parameter_floats};
+  }
+
+  uint64_t EvalResultAt(uint32_t index) const {
+    GNND_CHECK(index < config().eval_chunks);
+    return layout_.eval_results_at + index * layout_.eval_result_stride;
   }
 
   std::span<uint64_t> DeviceCounts(uint64_t at, uint64_t index) const {

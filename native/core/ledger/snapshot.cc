@@ -86,7 +86,7 @@ void ReadEvaluation(const Segment& segment, SegmentSnapshot* snapshot) {
     if (word.epoch != run.number || word.state != BatchState::kTrained) continue;
     // Acquire: pairs with Finish. Where a later run has taken the chunk, the rows may be its.
     const uint64_t rows =
-        std::atomic_ref(segment.eval_result(chunk).rows).load(std::memory_order_acquire);
+        std::atomic_ref(segment.eval_sums(chunk).rows).load(std::memory_order_acquire);
     if (shared.load(std::memory_order_relaxed) == seen) snapshot->evaluation_done += rows;
   }
 }
@@ -177,11 +177,12 @@ EpochReport Segment::ReportEpoch(uint32_t epoch_index) const {
   if (evaluated && EvaluationDue(epoch_index)) {
     report.evaluation =
         EvaluationReport{entry.val_loss_sum, entry.val_nodes,    entry.val_correct,
-                         entry.eval_end_ns,  entry.eval_retries, EpochNumber(entry.best_epoch)};
+                         entry.eval_end_ns,  entry.eval_retries, EpochNumber(entry.best_epoch),
+                         entry.val_metrics};
   }
   // What no run has written is zero.
   if (Complete() && entry.test_nodes > 0) {
-    report.test = TestReport{entry.test_nodes, entry.test_correct};
+    report.test = TestReport{entry.test_nodes, entry.test_correct, entry.test_metrics};
   }
   return report;
 }

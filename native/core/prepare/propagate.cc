@@ -62,11 +62,32 @@ class Propagation {
 
  private:
   Status WriteNodes() {
+    GNND_TRY(folder_.WriteArray(kNodesFile, NpyType::kUint32, std::span<const uint32_t>(order_)));
+    switch (dataset_.counts().task) {
+      case Task::kMultiLabel:
+        return WriteTargets(dataset_.label_bits(), NpyType::kUint8);
+      case Task::kRegression:
+        return WriteTargets(dataset_.targets(), NpyType::kFloat32);
+      case Task::kClassification:
+        break;
+    }
     std::vector<int32_t> labels;
     labels.reserve(order_.size());
     for (const uint32_t node : order_) labels.push_back(dataset_.labels()[node]);
-    GNND_TRY(folder_.WriteArray(kNodesFile, NpyType::kUint32, std::span<const uint32_t>(order_)));
     return folder_.WriteArray(kLabelsFile, NpyType::kInt32, std::span<const int32_t>(labels));
+  }
+
+  // Those of the rows' nodes, as the dataset has them.
+  template <typename T>
+  Status WriteTargets(std::span<const T> all, NpyType type) {
+    const uint64_t columns = all.size() / num_nodes_;
+    std::vector<T> rows;
+    rows.reserve(order_.size() * columns);
+    for (const uint32_t node : order_) {
+      const auto row = all.subspan(node * columns, columns);
+      rows.insert(rows.end(), row.begin(), row.end());
+    }
+    return folder_.WriteTable(kLabelsFile, type, columns, std::span<const T>(rows));
   }
 
   Status WriteHopZero() {

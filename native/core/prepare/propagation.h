@@ -64,7 +64,7 @@ std::string RowFile(uint32_t op, uint32_t hop);
 // By what its columns were standardised: F means, then F divisors, little-endian float64.
 std::string MomentsFile(uint32_t op, uint32_t hop);
 inline constexpr const char* kNodesFile = "nodes.npy";    // uint32, the node of each row
-inline constexpr const char* kLabelsFile = "labels.npy";  // int32, its label
+inline constexpr const char* kLabelsFile = "labels.npy";  // of its node, as the dataset's
 
 // Rows start here in a file, so that a chunk of 2048 rows (of 1024 in float32) starts and ends at
 // such a multiple whatever its width: what direct reads want.

@@ -113,9 +113,9 @@ Status PropagationFolder::RemoveStrangers() const {
 
 // ---- what is written ------------------------------------------------------------------------
 
-Status PropagationFolder::WriteArray(const char* name, NpyType type, uint64_t count,
+Status PropagationFolder::WriteArray(const char* name, NpyType type,
+                                     std::span<const uint64_t> shape,
                                      std::span<const std::byte> values) const {
-  const uint64_t shape[] = {count};
   const std::string header = NpyHeader(type, shape);
   if (IsThere(Path(name), header.size() + values.size())) return Status::Ok();
   AtomicFile file(Path(name));

@@ -54,7 +54,15 @@ class PropagationFolder {
   // Unless it is there.
   template <typename T>
   Status WriteArray(const char* name, NpyType type, std::span<const T> values) const {
-    return WriteArray(name, type, values.size(), std::as_bytes(values));
+    const uint64_t shape[] = {values.size()};
+    return WriteArray(name, type, shape, std::as_bytes(values));
+  }
+  // Rows of so many columns.
+  template <typename T>
+  Status WriteTable(const char* name, NpyType type, uint64_t columns,
+                    std::span<const T> values) const {
+    const uint64_t shape[] = {values.size() / columns, columns};
+    return WriteArray(name, type, shape, std::as_bytes(values));
   }
   Status WriteMoments(const Moments& moments, uint32_t op, uint32_t hop,
                       const ColumnBlock& block) const;
@@ -78,7 +86,7 @@ class PropagationFolder {
   std::string StateName(uint32_t op, const ColumnBlock& block) const;
   uint64_t PartBytes(uint64_t width) const;
   bool HasMoments(const std::string& name, uint64_t width) const;
-  Status WriteArray(const char* name, NpyType type, uint64_t count,
+  Status WriteArray(const char* name, NpyType type, std::span<const uint64_t> shape,
                     std::span<const std::byte> values) const;
   Status JoinMoments(uint32_t op, uint32_t hop) const;
 

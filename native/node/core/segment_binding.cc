@@ -206,6 +206,7 @@ void DefineSegment(Subject& subject) {
       .Struct<ExecutorView>()
       .Struct<EvaluationProgress>()
       .Struct<SegmentSnapshot>()
+      .Struct<Metrics>()
       .Struct<EvaluationReport>()
       .Struct<TestReport>()
       .Struct<EpochReport>()

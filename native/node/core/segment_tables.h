@@ -83,7 +83,9 @@ inline constexpr auto kTable<SegmentSpec> = StructOf(
           "then."},
     Field{"evaluationChunks", &SegmentSpec::eval_chunks,
           "Of `evaluationSizes`; 0 = nothing is evaluated."},
-    Field{"lowWater", &SegmentSpec::low_water},
+    Field{"evaluationClasses", &SegmentSpec::eval_classes,
+          "That evaluations count one by one, for F1; 0 = none."},
+    Field{"task", &SegmentSpec::task}, Field{"lowWater", &SegmentSpec::low_water},
     Field{"stopPatience", [](auto& spec) -> auto& { return spec.early_stop.patience; },
           "Evaluations without improvement that end the job; 0 = never."},
     Field{"stopMinDelta", [](auto& spec) -> auto& { return spec.early_stop.min_delta; },
@@ -350,17 +352,28 @@ inline std::string ParametersDigestOf(const EpochReport& report) {
 }
 
 template <>
+inline constexpr auto kTable<Metrics> = StructOf(
+    "EvaluationMetrics", "Of an evaluation; NaN: the task has no such metric.",
+    Field{"accuracy", [](const Metrics& all) { return all[Metric::kAccuracy]; }},
+    Field{"microF1", [](const Metrics& all) { return all[Metric::kMicroF1]; }},
+    Field{"macroF1", [](const Metrics& all) { return all[Metric::kMacroF1]; }},
+    Field{"rocAuc", [](const Metrics& all) { return all[Metric::kRocAuc]; }},
+    Field{"averagePrecision", [](const Metrics& all) { return all[Metric::kAveragePrecision]; }},
+    Field{"mae", [](const Metrics& all) { return all[Metric::kMae]; },
+          "Mean absolute error of all known targets."},
+    Field{"rmse", [](const Metrics& all) { return all[Metric::kRmse]; }});
+
+template <>
 inline constexpr auto kTable<EvaluationReport> = StructOf(
     "EvaluationReport", "On the validation nodes after an epoch.",
-    Field{"valNodes", &EvaluationReport::val_nodes},
-    Field{"valCorrect", &EvaluationReport::val_correct},
-    Field{"bestEpoch", &EvaluationReport::best_epoch}, Field{"endNs", &EvaluationReport::end_ns});
+    Field{"metrics", &EvaluationReport::metrics}, Field{"bestEpoch", &EvaluationReport::best_epoch},
+    Field{"endNs", &EvaluationReport::end_ns});
 
 template <>
 inline constexpr auto kTable<TestReport> =
     StructOf("TestReport",
              "On the test nodes with an epoch's parameters: at the end, for the last and the best.",
-             Field{"nodes", &TestReport::nodes}, Field{"correct", &TestReport::correct});
+             Field{"metrics", &TestReport::metrics});
 
 template <>
 inline constexpr auto kTable<EpochReport> = StructOf(

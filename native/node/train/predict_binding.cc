@@ -55,6 +55,7 @@ Result<std::unique_ptr<TorchWork>> RowsWorkOf(const PredictOptions& options) {
   rows.train = counts.train;
   rows.val = counts.val;
   rows.test = counts.test;
+  rows.task = counts.task;
   return CreateRowsWork(rows);
 }
 
@@ -64,6 +65,7 @@ Status Stream(TorchWork* work, const Dataset& dataset, const PredictOptions& opt
   request.nodes = GNND_VALUE(NodesOf(dataset, options.nodes, ""));
   request.all_nodes = options.nodes == PredictedNodes::kAll;
   request.classes = options.model.out_dim;
+  request.task = options.dataset.counts.task;
   request.fd = options.output_fd;
   return StreamPredictions(work, request);
 }
@@ -79,7 +81,7 @@ Status Predict(const PredictOptions& options) {
   train.model = options.model;
   train.threads = options.threads;
   train.features = dataset.features();
-  train.labels = dataset.labels();
+  train.targets = TargetsOf(dataset);
   train.topology = topology.view();
   if (options.weighted_means) train.edge_weights = dataset.edge_weights();
   train.eval_place = options.place;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/executor/trainer_loop.h"
 #include "core/feature/host_tier.h"
@@ -81,6 +82,7 @@ inline constexpr auto kTable<PredictionOptions> = StructOf(
     "PredictionOptions",
     Field{"folder", [](auto& options) -> auto& { return options.place.folder; },
           "Of native/core/executor/prediction_files.h; empty: nothing is predicted."},
+    Field{"task", [](auto& options) -> auto& { return options.place.task; }, "Of the model."},
     Field{"nodes", &PredictionOptions::nodes, "LISTED: those of targets.npy in the folder."},
     Field{"logits", [](auto& options) -> auto& { return options.place.logits; }},
     Field{"probabilities", [](auto& options) -> auto& { return options.place.probabilities; }});
@@ -99,6 +101,12 @@ inline constexpr auto kTable<HistoryOptions> = StructOf(
     Field{"levels", &HistoryOptions::levels, "Bit l: rows that layer l gives are kept."},
     Field{"gradientShare", &HistoryOptions::p_grad, "p_grad."});
 
+template <>
+inline constexpr auto kTable<ClassWeighting> =
+    StructOf("ClassWeighting", "Of losses, by class or label.",
+             Field{"weights", &ClassWeighting::weights, "One each; none: 1."},
+             Field{"balanced", &ClassWeighting::balanced, "By how many training nodes have it."});
+
 struct TrainerOptions : ExecutorOptions {
   ModelOptions model;
   OptimizerOptions optimizer;
@@ -109,6 +117,7 @@ struct TrainerOptions : ExecutorOptions {
   RowOptions rows;
   PredictionOptions prediction;
   HistoryOptions history;
+  ClassWeighting class_weighting;
 };
 
 template <>
@@ -119,7 +128,8 @@ inline constexpr auto kTable<TrainerOptions> = Extending(
     Field{"prefetch", &TrainerOptions::prefetch,
           "Extract the next batch while the present one is computed."},
     Field{"evaluation", &TrainerOptions::evaluation}, Field{"rows", &TrainerOptions::rows},
-    Field{"prediction", &TrainerOptions::prediction}, Field{"history", &TrainerOptions::history});
+    Field{"prediction", &TrainerOptions::prediction}, Field{"history", &TrainerOptions::history},
+    Field{"classWeighting", &TrainerOptions::class_weighting});
 
 struct ProbeOptions {
   ModelOptions model;
@@ -158,7 +168,7 @@ TrainOptions TrainOptionsOf(const TrainerOptions& options, const Dataset& datase
   train.precision = options.precision;
   train.threads = options.threads;
   train.features = dataset.features();
-  train.labels = dataset.labels();
+  train.targets = TargetsOf(dataset);
   train.topology = topology.view();
   // Draws by edge weight estimate weighted means; evaluation takes those.
   if (weighted_draws) train.edge_weights = dataset.edge_weights();
@@ -224,6 +234,8 @@ Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   rows.train = counts.train;
   rows.val = counts.val;
   rows.test = counts.test;
+  rows.task = counts.task;
+  rows.weighting = options.class_weighting;
   rows.batch_size = options.sampling.batch_size;
   rows.chunk = options.rows.chunk;
   rows.predictions = options.prediction.place;
@@ -277,6 +289,10 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
       GNND_VALUE(Segment::Attach(options.segment_fd, Access::kSlotsReadOnly, opened.registrar()));
 
   TrainOptions train = TrainOptionsOf(options, dataset, topology);
+  const std::vector<float> weights =
+      predicts ? std::vector<float>()
+               : WeightsOf(options.class_weighting, train.targets, dataset.train());
+  train.targets.weights = weights;
   train.history = HistoryOf(options.history, segment);
   train.device.device = opened.device.get();
   train.device.features_seen = tier.seen();
@@ -339,6 +355,7 @@ void DefineTrainer(Subject& subject) {
       .Struct<RowOptions>()
       .Struct<PredictionOptions>()
       .Struct<HistoryOptions>()
+      .Struct<ClassWeighting>()
       .Struct<TrainerOptions>()
       .Function("modelProbe", ModelProbe, {"options"},
                 "Loads a user's model and tries it on a tiny block of each layer: for child "

@@ -174,6 +174,27 @@ TEST_CASE("wherever features lie and whatever their type, batches are the proces
   CheckModel(data, *device, data.Options(ModelType::kPinSage, true), kNodes, Host::kStaged);
 }
 
+TEST_CASE("labels, numbers and weighted classes are learnt with the processor's bits") {
+  const SimPlugin plugin(SimPlugin::Environment{});
+  const auto device = plugin.Open();
+  Data data(9);
+  data.AddSamples(false);
+  std::vector<uint8_t> bits;
+  std::vector<float> numbers;
+  for (uint32_t i = 0; i < kNodes * 4; ++i) {
+    bits.push_back(i % 11 == 5 ? kUnknownLabel : static_cast<uint8_t>(i % 3 == 0));
+    numbers.push_back(i % 7 == 2 ? std::nanf("") : static_cast<float>(i % 13));
+  }
+  const std::vector<float> weights = {2, 0.5F, 1, 3};
+  TrainOptions options = data.Options(ModelType::kGraphSage, false);
+  options.targets.weights = weights;
+  CheckModel(data, *device, options, kCached, Host::kStaged);
+  options.targets = {.task = Task::kMultiLabel, .width = 4, .label_bits = bits, .weights = weights};
+  CheckModel(data, *device, options, kCached, Host::kStaged);
+  options.targets = {.task = Task::kRegression, .width = 4, .values = numbers};
+  CheckModel(data, *device, options, kCached, Host::kStaged);
+}
+
 TEST_CASE("whatever follows and joins layers has the processor's bits") {
   const SimPlugin plugin(SimPlugin::Environment{});
   const auto device = plugin.Open();

@@ -29,9 +29,7 @@ inline Result<EvalResult> EvaluateNodes(TorchWork& work, EvalNodes nodes,
     for (task.chunk = 0; task.chunk < shape->chunks; ++task.chunk) {
       EvalResult one{};
       GNND_TRY(work.EvaluateChunk(task, parameters, alive, &one));
-      sum.loss_sum += one.loss_sum;
-      sum.nodes += one.nodes;
-      sum.correct += one.correct;
+      if (one.nodes > 0) sum.Add(one, one.classes);
       sum.rows += one.rows;
     }
   }

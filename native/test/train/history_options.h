@@ -17,7 +17,7 @@ inline TrainOptions WithHistory(TrainOptions options, uint32_t levels, double p_
   use.config.t_stale = t_stale;
   use.config.levels = static_cast<uint32_t>(__builtin_popcount(levels));
   use.config.row_bytes = HistoryRowBytes(options.model, options.precision);
-  use.config.num_nodes = static_cast<uint32_t>(options.labels.size());
+  use.config.num_nodes = static_cast<uint32_t>(options.targets.labels.size());
   return options;
 }
 

@@ -309,7 +309,7 @@ TEST_CASE("a Trainer's gradient equals the dense float64 reference to 1e-5") {
     TrainOptions options;
     options.model = c.spec;
     options.features = RowTable(fixture.features, c.spec.in_dim);
-    options.labels = fixture.labels;
+    options.targets.labels = fixture.labels;
     options.topology = fixture.graph.view();
     auto work = TorchWork::Create(options);
     REQUIRE(work.ok());
@@ -371,7 +371,7 @@ TEST_CASE("prediction equals the dense reference on full neighbourhoods, however
     TrainOptions options;
     options.model = c.spec;
     options.features = RowTable(fixture.features, c.spec.in_dim);
-    options.labels = fixture.labels;
+    options.targets.labels = fixture.labels;
     options.topology = fixture.graph.view();
     if (c.weighted) options.edge_weights = edge_weights;
     const std::vector<uint32_t> nodes = {0, 9, 14, 21, 33};

@@ -48,7 +48,7 @@ struct Partition {
     options.random_seed = 17;
     options.optimizer.learning_rate = 0.01;
     options.features = RowTable(features, options.model.in_dim);
-    options.labels = labels;
+    options.targets.labels = labels;
     options.topology = graph.view();
     options.val_nodes = val;
     options.test_nodes = test;

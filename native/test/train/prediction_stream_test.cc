@@ -38,7 +38,7 @@ struct Trained {
     options.model.hidden_dim = 8;
     options.model.out_dim = kClasses;
     options.features = RowTable(features, options.model.in_dim);
-    options.labels = labels;
+    options.targets.labels = labels;
     options.topology = graph.view();
     auto created = TorchWork::Create(options);
     REQUIRE(created.ok());

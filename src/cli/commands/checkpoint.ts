@@ -10,11 +10,12 @@ import {
 } from '../../api/gen/gnnd/v1/checkpoint_service_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { numberOf, shortName, shortNames } from '../../spec/enum-names.ts';
+import { type Metric, metricText, metricTitle } from '../../spec/metrics.ts';
 import { CliError } from '../session/exit.ts';
 import { waitFor } from '../session/interrupt.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
-import { formatBytes, formatPercent, parseBytes } from '../session/units.ts';
+import { formatBytes, parseBytes } from '../session/units.ts';
 import { idOf, resourceName } from '../show/job-text.ts';
 import { type Column, type Fact, printList, printOne } from '../show/output.ts';
 import { createProgress } from '../show/progress.ts';
@@ -67,21 +68,27 @@ function kindText({ kind }: Checkpoint): string {
   return shortName(CheckpointKindSchema, kind).toLowerCase();
 }
 
-function accuracy(title: string, read: (row: Checkpoint) => number): Column<Checkpoint> {
+function decides(title: string, read: (row: Checkpoint) => Metric): Column<Checkpoint> {
   return {
     title,
     align: 'right',
-    shown: (row) => formatPercent(read(row)),
-    plain: (row) => String(read(row)),
+    shown(row) {
+      const metric = read(row);
+      const text = metricText(metric);
+      return metric.name === 'accuracy' ? text : `${metricTitle(metric.name)} ${text}`;
+    },
+    plain: (row) => String(read(row).value),
   };
 }
+
+const accuracy = (value: number): Metric => ({ name: 'accuracy', value });
 
 const columns: readonly Column<Checkpoint>[] = [
   { title: 'CHECKPOINT', shown: kindText },
   // From 1, as wherever gnnctl names an epoch; messages count from 0.
   { title: 'EPOCH', align: 'right', shown: ({ epoch }) => String(epoch + 1) },
-  accuracy('VAL ACCURACY', ({ valAccuracy }) => valAccuracy),
-  accuracy('TEST ACCURACY', ({ testAccuracy }) => testAccuracy),
+  decides('VALIDATION', ({ valMetrics, valAccuracy }) => valMetrics[0] ?? accuracy(valAccuracy)),
+  decides('TEST', ({ testMetrics, testAccuracy }) => testMetrics[0] ?? accuracy(testAccuracy)),
   {
     title: 'SIZE',
     plainTitle: 'BYTES',

@@ -4,6 +4,7 @@ import { type Command, Option } from 'commander';
 import type { EpochReport } from '../../api/gen/gnnd/v1/epoch_report_pb.ts';
 import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { metricNames } from '../../spec/metrics.ts';
 import { collectPages } from '../read/pages.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
@@ -44,36 +45,59 @@ async function jobHistory(session: Session, given: string, flags: HistoryFlags):
     const wallSeconds = session.io.clock.wallMs() / 1000;
     mkdirSync(folder, { recursive: true });
     const path = join(folder, `events.out.tfevents.${Math.floor(wallSeconds)}.gnnd`);
-    const steps = items.map((report) => ({ step: report.epoch, values: metricsOf(report) }));
+    const others = otherMetrics(items);
+    const steps = items.map((report) => ({
+      step: report.epoch,
+      values: metricsOf(report, others),
+    }));
     writeFileSync(path, tensorboardEvents(steps, wallSeconds));
     session.say(`wrote ${items.length} epochs: tensorboard --logdir ${flags.tensorboard}`);
     return gnnctlExit.OK;
   }
-  const rows = items.map((report) => Object.fromEntries(columnsOf(report)));
-  if (flags.format === 'csv') session.print(columnNames.join(','));
+  const others = otherMetrics(items);
+  const columns = [...columnNames, ...others.map(valColumn)];
+  const rows = items.map((report) => Object.fromEntries(columnsOf(report, others)));
+  if (flags.format === 'csv') session.print(columns.join(','));
   for (const row of rows) {
     session.print(
       flags.format === 'jsonl'
         ? JSON.stringify(row)
-        : columnNames.map((column) => row[column] ?? '').join(','),
+        : columns.map((column) => row[column] ?? '').join(','),
     );
   }
   return gnnctlExit.OK;
 }
 
 /** The columns of `Job.records()` of the Python package; null where nothing was measured. */
-function columnsOf(report: EpochReport): readonly (readonly [string, number | null])[] {
+function columnsOf(
+  report: EpochReport,
+  others: readonly string[],
+): readonly (readonly [string, number | null])[] {
+  const values = new Map(report.valMetrics.map(({ name, value }) => [name, value]));
+  const isAccuracy = values.size === 0 || values.has('accuracy');
   return [
     ['epoch', report.epoch],
     ['loss', finite(report.loss)],
-    ['train_accuracy', finite(report.trainAccuracy)],
+    // What regresses, or has several labels, has none.
+    ['train_accuracy', isAccuracy ? finite(report.trainAccuracy) : null],
     ['val_accuracy', report.valAccuracy === undefined ? null : finite(report.valAccuracy)],
     ['seconds', Number(report.durationMs) / 1000],
     ['batches', Number(report.batches)],
     ['steps', Number(report.steps)],
     ['retries', Number(report.retries)],
     ['version', Number(report.version)],
+    ...others.map((name) => [valColumn(name), finite(values.get(name) ?? Number.NaN)] as const),
   ];
+}
+
+/** Those beside accuracy that a job has, in the order in which they are shown. */
+function otherMetrics(reports: readonly EpochReport[]): readonly string[] {
+  const found = new Set(reports.flatMap(({ valMetrics }) => valMetrics.map(({ name }) => name)));
+  return metricNames.filter((name) => name !== 'accuracy' && found.has(name));
+}
+
+function valColumn(name: string): string {
+  return `val_${name}`;
 }
 
 const columnNames = [
@@ -86,8 +110,11 @@ function finite(value: number): number | null {
 }
 
 /** What of an epoch is a metric: not its number. */
-function metricsOf(report: EpochReport): readonly (readonly [string, number])[] {
-  return columnsOf(report).filter(
+function metricsOf(
+  report: EpochReport,
+  others: readonly string[],
+): readonly (readonly [string, number])[] {
+  return columnsOf(report, others).filter(
     (entry): entry is readonly [string, number] => entry[0] !== 'epoch' && entry[1] !== null,
   );
 }

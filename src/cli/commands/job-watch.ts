@@ -1,13 +1,19 @@
 import type { Command } from 'commander';
-import { type Job, JobSchema, JobState, JobStateSchema } from '../../api/gen/gnnd/v1/job_pb.ts';
+import {
+  type Job,
+  type JobResult,
+  JobSchema,
+  JobState,
+  JobStateSchema,
+} from '../../api/gen/gnnd/v1/job_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { numberOf, shortName, shortNames } from '../../spec/enum-names.ts';
+import { metricText, metricTitle, testMetricsOf } from '../../spec/metrics.ts';
 import { CliError, exitCodeOfJob, isTerminal } from '../session/exit.ts';
 import { waitFor } from '../session/interrupt.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { printable } from '../session/terminal.ts';
-import { formatPercent } from '../session/units.ts';
 import { idOf, reasonText, resourceName } from '../show/job-text.ts';
 import { printOne } from '../show/output.ts';
 import { type FollowView, followJob } from './follow.ts';
@@ -146,14 +152,12 @@ function printEnd(session: Session, job: Job): void {
         : [['Predictions', job.result.predictions.folder] as const]),
       ...(job.result === undefined || job.result.predictions !== undefined
         ? []
-        : ([
-            [
-              'Test accuracy',
-              formatPercent(job.result.testAccuracyBest),
-              String(job.result.testAccuracyBest),
-            ],
-            ['Checkpoint', job.result.checkpointDir],
-          ] as const)),
+        : ([testFact(job.result), ['Checkpoint', job.result.checkpointDir]] as const)),
     ],
   });
+}
+
+function testFact(result: JobResult): readonly [string, string, string] {
+  const { best } = testMetricsOf(result);
+  return [`Test ${metricTitle(best.name)}`, metricText(best), String(best.value)];
 }

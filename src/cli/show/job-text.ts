@@ -21,6 +21,7 @@ import { SamplingAlgorithmSchema } from '../../api/gen/gnnd/v1/sampling_pb.ts';
 import { StalenessCompensationSchema } from '../../api/gen/gnnd/v1/training_pb.ts';
 import { Reason, ReasonSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
 import { shortName } from '../../spec/enum-names.ts';
+import { isError, type Metric, valMetricOf } from '../../spec/metrics.ts';
 import { printable, type Style } from '../session/terminal.ts';
 import { formatDuration } from '../session/units.ts';
 
@@ -197,14 +198,26 @@ export function epochText(job: Job): string {
   return `${Math.min(current, epochs)}/${epochs}`;
 }
 
-/** Best validation accuracy that is known, 0 to 1; null when nothing was evaluated. */
-export function bestValAccuracy(job: Job): number | null {
+/** Best result on the validation nodes that is known; null when nothing was evaluated. */
+export function bestValMetric(job: Job): Metric | null {
   if (infers(specOf(job))) return null;
-  if (job.result !== undefined) return job.result.bestValAccuracy;
-  const evaluated = job.epochs.flatMap(({ valAccuracy }) => valAccuracy ?? []);
-  if (evaluated.length > 0) return Math.max(...evaluated);
-  const latest = job.progress?.valAccuracy ?? 0;
-  return latest > 0 ? latest : null;
+  const { result, progress } = job;
+  if (result !== undefined) {
+    const { bestValMetrics: valMetrics, bestValAccuracy: valAccuracy } = result;
+    return valMetricOf({ valMetrics, valAccuracy }) ?? null;
+  }
+  const evaluated = job.epochs.flatMap((report) => valMetricOf(report) ?? []);
+  const best = evaluated.reduce<Metric | null>(
+    (one, other) => (one === null || isBetter(other, one) ? other : one),
+    null,
+  );
+  if (best !== null || progress === undefined) return best;
+  const { valMetrics, valAccuracy } = progress;
+  return valMetricOf({ valMetrics, valAccuracy: valAccuracy || undefined }) ?? null;
+}
+
+function isBetter(one: Metric, other: Metric): boolean {
+  return isError(one.name) ? one.value < other.value : one.value > other.value;
 }
 
 export function wallMs(time: Timestamp | undefined): number | null {

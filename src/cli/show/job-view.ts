@@ -12,6 +12,7 @@ import {
 import type { MemoryPlan } from '../../api/gen/gnnd/v1/memory_plan_pb.ts';
 import { TopologySourceSchema } from '../../api/gen/gnnd/v1/resources_pb.ts';
 import { shortName } from '../../spec/enum-names.ts';
+import { type Metric, metricText, metricTitle, testMetricsOf } from '../../spec/metrics.ts';
 import type { Session } from '../session/session.ts';
 import { printable } from '../session/terminal.ts';
 import {
@@ -22,7 +23,7 @@ import {
   formatPercent,
 } from '../session/units.ts';
 import {
-  bestValAccuracy,
+  bestValMetric,
   epochText,
   evaluationLeft,
   evaluationShare,
@@ -68,10 +69,11 @@ export function jobColumns(session: Session): readonly Column<Job>[] {
       title: 'VAL ACC',
       align: 'right',
       shown(job) {
-        const share = bestValAccuracy(job);
-        return share === null ? '' : formatPercent(share);
+        const best = bestValMetric(job);
+        if (best === null || best.name === 'accuracy') return best === null ? '' : metricText(best);
+        return `${metricTitle(best.name)} ${metricText(best)}`;
       },
-      plain: (job) => String(bestValAccuracy(job) ?? ''),
+      plain: (job) => String(bestValMetric(job)?.value ?? ''),
     },
     { title: 'DATASET', shown: (job) => specOf(job)?.dataset ?? '' },
     {
@@ -162,7 +164,8 @@ export function jobFacts(session: Session, job: Job): readonly Fact[] {
 
 function resultFacts(result: JobResult | undefined): readonly Fact[] {
   if (result === undefined) return [];
-  const percent = (title: string, share: number): Fact => [title, formatPercent(share), `${share}`];
+  const { best, last } = testMetricsOf(result);
+  const metrics = result.testMetricsBest.length === 0 ? [best] : result.testMetricsBest;
   const { predictions } = result;
   if (predictions !== undefined) {
     return [
@@ -173,12 +176,17 @@ function resultFacts(result: JobResult | undefined): readonly Fact[] {
     ];
   }
   return [
-    percent('Test accuracy', result.testAccuracyBest),
-    percent('Test accuracy last', result.testAccuracyLast),
+    ...metrics.map((metric) => metricFact(metric, '')),
+    metricFact(last, ' last'),
     ['Best epoch', String(result.bestEpoch + 1)],
     ['Checkpoint', result.checkpointDir],
     parametersFact(result.parametersSha256),
   ];
+}
+
+/** "Test macro F1 last". */
+function metricFact(metric: Metric, suffix: string): Fact {
+  return [`Test ${metricTitle(metric.name)}${suffix}`, metricText(metric), `${metric.value}`];
 }
 
 export function jobSections(session: Session, job: Job): readonly string[] {
@@ -214,15 +222,19 @@ export function jobSections(session: Session, job: Job): readonly string[] {
   return sections;
 }
 
-const epochColumns: readonly Column<EpochReport>[] = [
+const firstColumns: readonly Column<EpochReport>[] = [
   { title: 'EPOCH', align: 'right', shown: ({ epoch }) => String(epoch + 1) },
   { title: 'LOSS', align: 'right', shown: ({ loss }) => loss.toFixed(4) },
+];
+const accuracyColumns: readonly Column<EpochReport>[] = [
   { title: 'TRAIN ACC', align: 'right', shown: (report) => formatPercent(report.trainAccuracy) },
   {
     title: 'VAL ACC',
     align: 'right',
     shown: ({ valAccuracy }) => (valAccuracy === undefined ? '-' : formatPercent(valAccuracy)),
   },
+];
+const lastColumns: readonly Column<EpochReport>[] = [
   { title: 'BATCHES', align: 'right', shown: ({ batches }) => formatCount(batches) },
   { title: 'RETRIES', align: 'right', shown: ({ retries }) => formatCount(retries) },
   { title: 'TIME', align: 'right', shown: ({ durationMs }) => formatDuration(Number(durationMs)) },
@@ -285,7 +297,26 @@ export function givenUpRowsOf(report: EpochReport): number {
 export function epochColumnsOf(epochs: readonly EpochReport[]): readonly Column<EpochReport>[] {
   const favours = epochs.some(({ localityScale }) => localityScale > 1);
   const givesUp = epochs.some((report) => givenUpRowsOf(report) > 0);
-  return [...epochColumns, ...(favours ? localityColumns : []), ...(givesUp ? borderColumns : [])];
+  const names = epochs.find(({ valMetrics }) => valMetrics.length > 0)?.valMetrics ?? [];
+  const classifies = names.length === 0 || names[0]?.name === 'accuracy';
+  return [
+    ...firstColumns,
+    ...(classifies ? accuracyColumns : names.map(({ name }) => metricColumn(name))),
+    ...lastColumns,
+    ...(favours ? localityColumns : []),
+    ...(givesUp ? borderColumns : []),
+  ];
+}
+
+function metricColumn(wanted: string): Column<EpochReport> {
+  return {
+    title: `VAL ${metricTitle(wanted).toUpperCase()}`,
+    align: 'right',
+    shown({ valMetrics }) {
+      const metric = valMetrics.find(({ name }) => name === wanted);
+      return metric === undefined ? '-' : metricText(metric);
+    },
+  };
 }
 
 function shareColumn(

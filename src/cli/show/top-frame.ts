@@ -13,6 +13,7 @@ import {
 } from '../../api/gen/gnnd/v1/job_pb.ts';
 import type { JobTimeline } from '../../api/gen/gnnd/v1/timeline_pb.ts';
 import { shortName } from '../../spec/enum-names.ts';
+import { metricText, valMetricOf } from '../../spec/metrics.ts';
 import { bar, type Glyphs, padEnd, padStart, printable, type Style } from '../session/terminal.ts';
 import { formatDuration, formatPercent, formatRate } from '../session/units.ts';
 import {
@@ -180,10 +181,15 @@ function jobCells({ job, rows }: TopJob): Cells {
     rows?.hitRate == null ? '' : formatPercent(rows.hitRate),
     trains ? `${progress.queueDepth}/${progress.queueCapacity}` : '',
     progress.version > 0n ? progress.loss.toFixed(4) : '',
-    progress.valAccuracy > 0 ? formatPercent(progress.valAccuracy) : '',
+    valText(progress),
     leftMs > 0 ? formatDuration(leftMs) : '',
     activityText(job),
   ];
+}
+
+function valText({ valMetrics, valAccuracy }: NonNullable<Job['progress']>): string {
+  const metric = valMetricOf({ valMetrics, valAccuracy: valAccuracy || undefined });
+  return metric === undefined || metric.value === 0 ? '' : metricText(metric);
 }
 
 function activityText({ phase, progress }: Job): string {

@@ -6,6 +6,13 @@ import {
   type JobProgress,
   JobState,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
+import {
+  metricPhrase,
+  metricText,
+  metricTitle,
+  testMetricsOf,
+  valMetricOf,
+} from '../../spec/metrics.ts';
 import { isTerminal } from '../session/exit.ts';
 import {
   bar,
@@ -121,7 +128,7 @@ function progressLines(
   const queueShare = progress.queueDepth / Math.max(1, progress.queueCapacity);
   const facts = [
     ['loss', hasLoss ? progress.loss.toFixed(4) : '-'],
-    ['val accuracy', job.epochs.length > 0 ? formatPercent(progress.valAccuracy) : '-'],
+    valFact(job, progress),
     ['seeds/s', formatRate(progress.seedsPerSecond)],
     ['edges/s', formatRate(progress.edgesPerSecond)],
   ];
@@ -139,6 +146,14 @@ function progressLines(
     `${style.dim('queue')} ${bar(queueShare, queueWidth, glyphs)} ` +
       `${progress.queueDepth} of ${progress.queueCapacity} ready`,
   ];
+}
+
+/** What decides, of the last evaluation. */
+function valFact(job: Job, { valMetrics, valAccuracy }: JobProgress): [string, string] {
+  const metric = valMetricOf({ valMetrics, valAccuracy });
+  if (metric === undefined) return ['val accuracy', '-'];
+  const text = job.epochs.length > 0 ? metricText(metric) : '-';
+  return [`val ${metricTitle(metric.name)}`, text];
 }
 
 function evaluationLines(
@@ -194,12 +209,20 @@ function curveLines(job: Job, { columns, style, glyphs }: FrameOptions): readonl
     return `${style.dim(padEnd(title, 12))}  ${style.cyan(line)}  ${ends}`;
   };
   const losses = epochs.map(({ loss }) => loss);
-  const accuracies = epochs.flatMap(({ valAccuracy }) => valAccuracy ?? []);
+  const evaluated = epochs.flatMap((report) => valMetricOf(report) ?? []);
+  const title = metricTitle(evaluated[0]?.name ?? 'accuracy');
+  const text = (value: number) => metricText({ name: evaluated[0]?.name ?? 'accuracy', value });
   return [
     curve('loss', losses, (value) => value.toFixed(4)),
-    ...(accuracies.length < 2
+    ...(evaluated.length < 2
       ? []
-      : [curve('val accuracy', accuracies, (value) => formatPercent(value))]),
+      : [
+          curve(
+            `val ${title}`,
+            evaluated.map(({ value }) => value),
+            text,
+          ),
+        ]),
   ];
 }
 
@@ -210,11 +233,11 @@ function endLines(job: Job, { style, glyphs }: FrameOptions): readonly string[] 
     return [`${style.green(glyphs.check)} predicted ${predictionsText(result.predictions)}`];
   }
   if (job.state === JobState.SUCCEEDED && result !== undefined) {
-    const best = formatPercent(result.testAccuracyBest);
-    const last = formatPercent(result.testAccuracyLast);
+    const { best, last } = testMetricsOf(result);
     return [
-      `${style.green(glyphs.check)} test accuracy ${style.bold(best)} at the best validation ` +
-        `(epoch ${result.bestEpoch + 1}), ${last} at the last`,
+      `${style.green(glyphs.check)} test ${metricTitle(best.name)} ` +
+        `${style.bold(metricText(best))} at the best validation ` +
+        `(epoch ${result.bestEpoch + 1}), ${metricText(last)} at the last`,
       ...(job.message === '' ? [] : [`  ${printable(job.message)}`]),
       `  checkpoint ${printable(result.checkpointDir)}`,
     ];
@@ -242,8 +265,8 @@ export function changeLine(job: Job, nowMs: number): string {
   if (job.state === JobState.SUCCEEDED && job.result?.predictions !== undefined) {
     parts.push(predictionsText(job.result.predictions));
   } else if (job.state === JobState.SUCCEEDED && job.result !== undefined) {
-    const accuracy = formatPercent(job.result.testAccuracyBest);
-    parts.push(`test accuracy ${accuracy}`, printable(job.message));
+    const { best } = testMetricsOf(job.result);
+    parts.push(metricPhrase('test', best), printable(job.message));
   } else if (job.state !== JobState.RUNNING) {
     parts.push(reasonText(job.reason), printable(job.message));
   }
@@ -253,15 +276,14 @@ export function changeLine(job: Job, nowMs: number): string {
 /** One line of the same log, for a finished epoch. */
 export function epochLine(job: Job, report: EpochReport, nowMs: number): string {
   const epochs = job.progress?.epochs || specOf(job)?.training?.epochs || job.epochs.length;
+  const metric = valMetricOf(report);
   return [
     timeOf(nowMs),
     idOf(job.name),
     `epoch ${padStart(String(report.epoch + 1), String(epochs).length)}/${epochs}`,
     padStart(formatDuration(Number(report.durationMs)), 7),
     `loss ${report.loss.toFixed(4)}`,
-    ...(report.valAccuracy === undefined
-      ? []
-      : [`val accuracy ${formatPercent(report.valAccuracy)}`]),
+    ...(metric === undefined ? [] : [metricPhrase('val', metric)]),
   ].join('  ');
 }
 

@@ -1,5 +1,7 @@
 // Made by "npm run build:contract" from the tables in native/node.
 
+import type { DatasetTask } from './dataset.ts';
+
 /** Upper bounds of `buckets` in seconds; one more bucket follows for the rest. */
 export const stageBoundsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
 export const waitBoundsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120] as const;
@@ -174,6 +176,9 @@ export interface SegmentSpec {
   readonly evaluateEveryEpochs: number;
   /** Of `evaluationSizes`; 0 = nothing is evaluated. */
   readonly evaluationChunks: number;
+  /** That evaluations count one by one, for F1; 0 = none. */
+  readonly evaluationClasses: number;
+  readonly task: DatasetTask;
   readonly lowWater: number;
   /** Evaluations without improvement that end the job; 0 = never. */
   readonly stopPatience: number;
@@ -293,18 +298,28 @@ export interface SegmentSnapshot {
   readonly executors: readonly ExecutorSnapshot[];
 }
 
+/** Of an evaluation; NaN: the task has no such metric. */
+export interface EvaluationMetrics {
+  readonly accuracy: number;
+  readonly microF1: number;
+  readonly macroF1: number;
+  readonly rocAuc: number;
+  readonly averagePrecision: number;
+  /** Mean absolute error of all known targets. */
+  readonly mae: number;
+  readonly rmse: number;
+}
+
 /** On the validation nodes after an epoch. */
 export interface EvaluationReport {
-  readonly valNodes: number;
-  readonly valCorrect: number;
+  readonly metrics: EvaluationMetrics;
   readonly bestEpoch: number;
   readonly endNs: number;
 }
 
 /** On the test nodes with an epoch's parameters: at the end, for the last and the best. */
 export interface TestReport {
-  readonly nodes: number;
-  readonly correct: number;
+  readonly metrics: EvaluationMetrics;
 }
 
 export interface SegmentEpoch {

@@ -1,6 +1,6 @@
 // Made by "npm run build:contract" from the tables in native/node.
 
-import type { DatasetLocation } from './dataset.ts';
+import type { DatasetLocation, DatasetTask } from './dataset.ts';
 import type { ModelManifest, ModelOptions } from './model.ts';
 import type { PredictedNodes } from './predict.ts';
 import type { CacheOptions, DeviceOptions, LoopEnd, SamplingOptions } from './sampler.ts';
@@ -71,6 +71,8 @@ export interface RowOptions {
 export interface PredictionOptions {
   /** Of native/core/executor/prediction_files.h; empty: nothing is predicted. */
   readonly folder: string;
+  /** Of the model. */
+  readonly task: DatasetTask;
   /** LISTED: those of targets.npy in the folder. */
   readonly nodes: PredictedNodes;
   readonly logits: boolean;
@@ -84,6 +86,14 @@ export interface HistoryOptions {
   readonly levels: number;
   /** p_grad. */
   readonly gradientShare: number;
+}
+
+/** Of losses, by class or label. */
+export interface ClassWeighting {
+  /** One each; none: 1. */
+  readonly weights: readonly number[];
+  /** By how many training nodes have it. */
+  readonly balanced: boolean;
 }
 
 export interface TrainerOptions {
@@ -105,6 +115,7 @@ export interface TrainerOptions {
   readonly rows: RowOptions;
   readonly prediction: PredictionOptions;
   readonly history: HistoryOptions;
+  readonly classWeighting: ClassWeighting;
 }
 
 export interface TrainerFunctions {

@@ -19,17 +19,33 @@ Record = dict[str, Any]
 def record_of(report: Any) -> Record:
     """The numbers of an epoch's report, as `Job.records` has them."""
     is_evaluated = report.HasField("val_accuracy")
+    has_classes = is_evaluated or not report.val_metrics
     return {
         "epoch": report.epoch,
         "loss": report.loss,
-        "train_accuracy": report.train_accuracy,
+        "train_accuracy": report.train_accuracy if has_classes else math.nan,
         "val_accuracy": report.val_accuracy if is_evaluated else math.nan,
         "seconds": report.duration_ms / 1000,
         "batches": report.batches,
         "steps": report.steps,
         "retries": report.retries,
         "version": report.version,
+        **{f"val_{it.name}": it.value for it in report.val_metrics if it.name != "accuracy"},
     }
+
+
+def curves(records: list[Record]) -> list[list[str]]:
+    """What is drawn beside each other: the loss, and what decides on the validation nodes."""
+    found = {name for record in records for name in record}
+    if "val_micro_f1" in found and "val_accuracy" not in _known(records):
+        return [["loss"], ["val_micro_f1", "val_macro_f1"]]
+    if "val_mae" in found:
+        return [["loss"], ["val_mae", "val_rmse"]]
+    return [["loss"], ["train_accuracy", "val_accuracy"]]
+
+
+def _known(records: list[Record]) -> set[str]:
+    return {name for record in records for name in numbers(record)}
 
 
 def numbers(record: Record) -> dict[str, float]:
@@ -46,7 +62,9 @@ def write(records: list[Record], path: str | os.PathLike[str], tag: str) -> Path
     target = Path(path)
     if target.suffix == ".csv":
         with open(target, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(records[0]) if records else ["epoch"])
+            # An epoch that was not evaluated lacks some.
+            names = list(dict.fromkeys(name for record in records for name in record))
+            writer = csv.DictWriter(file, names or ["epoch"])
             writer.writeheader()
             writer.writerows(records)
     elif target.suffix == ".jsonl":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -149,7 +150,8 @@ class Job:
         """One mapping for each epoch of the latest attempt, oldest first.
 
         `epoch` counts from 0; `loss` is the mean of the training nodes; accuracies are from 0 to 1,
-        `val_accuracy` NaN after an epoch that was not evaluated; `seconds` is wall time.
+        `val_accuracy` NaN after an epoch that was not evaluated; `seconds` is wall time. Other
+        metrics of an evaluation stand beside it by their names: `val_macro_f1`, `val_mae`.
         """
         request = job_service_pb2.ListEpochsRequest(name=self.message.name, page_size=500)
         found: list[dict[str, Any]] = []
@@ -178,12 +180,13 @@ class Job:
         except ImportError:
             raise missing("matplotlib", "notebook", "job.plot()") from None
         records = self.records()
-        groups = [[name] for name in names] or [["loss"], ["train_accuracy", "val_accuracy"]]
+        groups = [[name] for name in names] or history.curves(records)
         figure, axes = plt.subplots(1, len(groups), figsize=(5 * len(groups), 3.2), squeeze=False)
         epochs = [record["epoch"] + 1 for record in records]
         for axis, group in zip(axes[0], groups, strict=True):
             for name in group:
-                axis.plot(epochs, [record[name] for record in records], label=name, marker=".")
+                values = [record.get(name, math.nan) for record in records]
+                axis.plot(epochs, values, label=name, marker=".")
             axis.set_xlabel("epochs")
             axis.legend()
         figure.suptitle(self.id)

@@ -79,6 +79,9 @@ def summary(job: Job) -> dict[str, Any]:
         "test_accuracy_last": result.test_accuracy_last,
         "best_val_accuracy": result.best_val_accuracy,
         "best_epoch": result.best_epoch,
+        **{f"test_{each.name}_best": each.value for each in result.test_metrics_best},
+        **{f"test_{each.name}_last": each.value for each in result.test_metrics_last},
+        **{f"best_val_{each.name}": each.value for each in result.best_val_metrics},
         "parameters_sha256": result.parameters_sha256,
     }
 

@@ -193,15 +193,22 @@ def _bar(job: job_pb2.Job) -> str:
 def _epoch_text(report: epoch_report_pb2.EpochReport, job: job_pb2.Job) -> str:
     planned = job.effective_spec.training.epochs or job.progress.epochs
     text = f"epoch {report.epoch + 1}/{planned}  loss {report.loss:.4f}"
-    if report.HasField("val_accuracy"):
-        text += f"  val accuracy {100 * report.val_accuracy:.1f} %"
+    if report.val_metrics:
+        text += f"  val {_metric_text(report.val_metrics[0])}"
     return text
+
+
+def _metric_text(metric: epoch_report_pb2.Metric) -> str:
+    if metric.name == "accuracy":
+        return f"accuracy {100 * metric.value:.1f} %"
+    return f"{metric.name.replace('_', ' ')} {metric.value:.4g}"
 
 
 def _state(job: job_pb2.Job) -> str:
     state = job_pb2.JobState.Name(job.state).removeprefix("JOB_STATE_")
     if job.state == job_pb2.JOB_STATE_SUCCEEDED and not job.result.HasField("predictions"):
-        return f"{state}  test accuracy {100 * job.result.test_accuracy_best:.1f} %"
+        best = job.result.test_metrics_best
+        return f"{state}  test {_metric_text(best[0])}" if best else state
     if job.message and job.state != job_pb2.JOB_STATE_RUNNING:
         return f"{state}, {job.message}"
     phase = job_pb2.JobPhase.Name(job.phase).removeprefix("JOB_PHASE_").lower().replace("_", " ")

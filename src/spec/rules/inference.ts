@@ -41,6 +41,13 @@ export const inferenceRule: Rule = (spec, { check }) => {
   } else if (isListed && !isAbsolute(file)) {
     check.violate('spec.inference.nodes_file', `${show(file)}: expected an absolute path`);
   }
+  const shares = inference.outputs.indexOf('PROBABILITIES');
+  if (inference.task === 'REGRESSION' && shares >= 0) {
+    check.violate(
+      `spec.inference.outputs[${shares}]`,
+      'PROBABILITIES: the model regresses, which gives none',
+    );
+  }
   for (const key of ['outputs', 'formats'] as const) {
     const names: readonly string[] = inference[key];
     names.forEach((name, index) => {

@@ -33,6 +33,11 @@ export interface ResolveContext {
    * where that is not known: 1.
    */
   readonly bestRowChunk?: (spec: SpecDraft) => number;
+  /** What is learnt of its nodes: so many classes, labels or numbers. Unset: not known. */
+  readonly targets?: {
+    readonly task: 'CLASSIFICATION' | 'MULTI_LABEL' | 'REGRESSION';
+    readonly count: number;
+  };
   /** Looks at files that the spec wants loaded. */
   readonly pluginFile: PluginLookup;
 }

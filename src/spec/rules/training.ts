@@ -52,3 +52,29 @@ export const earlyStopRule: Rule = ({ training }, { check, given, context }) => 
     check.violate(path('patience_epochs'), `${patienceEpochs}: ${description}`);
   }
 };
+
+/** Weights are of classes or labels, one each. */
+export const classWeightsRule: Rule = ({ kind, training }, { check, context }) => {
+  // An inference has the spec of its model's job, and perhaps another dataset.
+  if (kind === 'INFERENCE') return;
+  const { classWeights, balanceClasses } = training;
+  const { targets } = context;
+  const weights = 'spec.training.class_weights';
+  const balance = 'spec.training.balance_classes';
+  if (targets?.task === 'REGRESSION') {
+    const why = 'the dataset has numbers to regress on, which are of no class; leave it out';
+    if (classWeights.length > 0) check.violate(weights, `${classWeights.length} given: ${why}`);
+    if (balanceClasses) check.violate(balance, `true: ${why}`);
+    return;
+  }
+  if (classWeights.length > 0 && balanceClasses) {
+    check.violate(balance, 'true: beside class_weights; expected one of them');
+  }
+  if (classWeights.length === 0 || targets === undefined || check.failed(weights)) return;
+  if (classWeights.length === targets.count) return;
+  const unit = targets.task === 'MULTI_LABEL' ? 'label' : 'class';
+  check.violate(
+    weights,
+    `${classWeights.length} given: expected ${targets.count}, one for each ${unit} of the dataset`,
+  );
+};

@@ -84,9 +84,12 @@ export function fakeCheckpoints(): ApiBackend['checkpoints'] {
     epoch: 2,
     valAccuracy: 0.5,
     testAccuracy: 0.25,
+    valMetrics: [{ name: 'accuracy', value: 0.5 }],
+    testMetrics: [{ name: 'accuracy', value: 0.25 }],
     file: {
       path: '/state/best.safetensors',
       size: 3,
+      task: 'CLASSIFICATION',
       sha256: 'a'.repeat(64),
       parametersSha256: 'b'.repeat(64),
       model: {

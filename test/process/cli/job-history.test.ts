@@ -3,7 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { EpochReportSchema } from '../../../src/api/gen/gnnd/v1/epoch_report_pb.ts';
+import {
+  type EpochReport,
+  EpochReportSchema,
+} from '../../../src/api/gen/gnnd/v1/epoch_report_pb.ts';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { runCli } from '../../../src/cli/program.ts';
 import { tensorboardEvents } from '../../../src/cli/show/tensorboard.ts';
@@ -14,12 +17,13 @@ import { FakeDaemon } from './fake-daemon.ts';
 
 let daemon: FakeDaemon;
 let folder: string;
+let epochs: EpochReport[];
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'gnnctl-history-'));
   daemon = new FakeDaemon();
   const report = { batches: 10n, steps: 5n, retries: 1n, durationMs: 1250n, loss: 0.1 };
-  const epochs = [
+  epochs = [
     create(EpochReportSchema, { ...report, epoch: 0, trainAccuracy: 0.5, version: 5n }),
     create(EpochReportSchema, { ...report, epoch: 1, trainAccuracy: 0.75, valAccuracy: 0.7 }),
   ];
@@ -79,4 +83,15 @@ test('events are the bytes that the Python package writes', () => {
       '2800000000000000ff70164a090000000000448f4010002a1b0a0b0a046c6f7373150000003f0a0c' +
       '0a05737465707315000096436c3b9a46',
   );
+});
+
+test('has the metrics of tasks that have no accuracy', async () => {
+  const valMetrics = [
+    { name: 'mae', value: 1.5 },
+    { name: 'rmse', value: 2.25 },
+  ];
+  epochs = [create(EpochReportSchema, { epoch: 0, loss: 2, durationMs: 500n, valMetrics })];
+  const [names = '', row = ''] = (await history()).split('\n');
+  expect(names).toMatch(/,version,val_mae,val_rmse$/);
+  expect(row).toBe('0,2,,,0.5,0,0,0,0,1.5,2.25');
 });

@@ -90,6 +90,8 @@ const fullSpec: JobSpecInput = {
     threadsPerTrainer: 1,
     earlyStop: { patienceEpochs: 10, minDelta: 0 },
     determinism: 'RELAXED',
+    classWeights: [2, 0.5],
+    balanceClasses: false,
   },
   evaluation: { everyEpochs: 0, method: 'AUTO', fanouts: [-1, 7], maxBytes: 2 ** 40 },
   resources: {
@@ -173,6 +175,10 @@ function epochReport(epoch: number, executors = 1): EpochReport {
     loss: 0.5,
     trainAccuracy: 0.5,
     valAccuracy: 0.25,
+    valMetrics: [
+      { name: 'accuracy', value: 0.25 },
+      { name: 'macro_f1', value: 0.125 },
+    ],
     durationMs: 1234.5,
     version: 3,
     parametersSha256: 'a'.repeat(64),
@@ -182,6 +188,12 @@ function epochReport(epoch: number, executors = 1): EpochReport {
     work: { extractNs: 3_000, trainNs: 9_000, scale: 2, next: null },
   };
 }
+
+const errors = {
+  testMetricsLast: [{ name: 'mae', value: 1.5 }],
+  testMetricsBest: [{ name: 'mae', value: 1.25 }],
+  bestValMetrics: [{ name: 'mae', value: 1 }],
+};
 
 const alone = { progress: null, numEpochs: 0, epochs: [] };
 
@@ -219,9 +231,8 @@ describe('jobs', () => {
         checkpointDir: '/state/jobs/mine/checkpoint',
         testAccuracyLast: 0.5,
         testAccuracyBest: 0.625,
-        bestEpoch: 2,
-        bestValAccuracy: 0.75,
-        epochs: 3,
+        ...{ bestEpoch: 2, bestValAccuracy: 0.75, epochs: 3 },
+        ...errors,
       },
     });
     const beside = { progress: jobProgress(), numEpochs: 7, epochs: [epochReport(0)] };

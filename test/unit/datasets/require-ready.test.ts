@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { requireClasses, requireReady } from '../../../src/datasets/ready-dataset.ts';
+import { requireReady } from '../../../src/datasets/ready-dataset.ts';
 import { newDataset } from '../store/job-values.ts';
 import { openTestStore, temporaryStorePath } from '../store/store-fixtures.ts';
 
@@ -19,15 +19,4 @@ test('a mistyped dataset is answered with the nearest one that a job could have'
   expect(refusal('npm-dps-2016')).toBe(meant);
   expect(refusal('cora')).toBe('there is no dataset cora');
   expect(refusal('npm-dep-2016')).toBe('dataset npm-dep-2016 is FAILED, not READY');
-});
-
-test('a dataset without classes is refused by the field that names it', () => {
-  const classes = { ...newDataset('cora'), createAtMs: 1 };
-  expect(requireClasses(classes, 'spec.dataset')).toBe(classes);
-  const several = { ...classes, task: 'MULTI_LABEL' } as const;
-  expect(() => requireClasses(several, 'spec.dataset')).toThrow(
-    'spec.dataset: cora has labels (MULTI_LABEL) in place of classes, which jobs do not learn yet',
-  );
-  const targets = { ...classes, task: 'REGRESSION' } as const;
-  expect(() => requireClasses(targets, 'name')).toThrow(/^name: cora has targets \(REGRESSION\)/);
 });

@@ -81,6 +81,7 @@ describe('predictions', () => {
         ...{ folder: out, formats: ['CSV', 'PARQUET'], logits: false, probabilities: true },
         ...{ names: names === null ? null : at('names.txt'), rows: 3, classes: 2, facts: {} },
         classNames,
+        learnt: 'CLASSIFICATION',
       },
       () => undefined,
     );

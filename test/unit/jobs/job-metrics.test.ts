@@ -42,7 +42,7 @@ function busyJob(): JobMetricsInput {
       spec: { history: { staleSteps: 0 }, sampling: { locality: { maxScale: 1 } } },
     },
     snapshot: { executors, committedBatches: 1, reclaimed: 1 },
-    epochs: { count: 0, last: null, valAccuracy: null },
+    epochs: { count: 0, last: null, valMetrics: [] },
     cachePlan: {},
     progress: null,
   } as unknown as JobAttempt;

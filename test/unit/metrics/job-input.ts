@@ -68,6 +68,14 @@ const deviceUse: JobMetricsInput['deviceUse'] = [
   },
 ];
 
+const evaluated = {
+  VAL: [
+    { name: 'accuracy', value: 0.5 },
+    { name: 'macro_f1', value: 0.375 },
+  ],
+  TEST: [{ name: 'mae', value: 1.25 }],
+};
+
 /** A job with a Sampler and a standby Trainer on its first device and Trainers on the others. */
 export function jobInput(slot: number, devices: readonly string[]): JobMetricsInput {
   return {
@@ -107,7 +115,7 @@ export function jobInput(slot: number, devices: readonly string[]): JobMetricsIn
     waitSeconds: devices.flatMap((device) => waits.map((wait) => ({ device, wait, seconds: 0.5 }))),
     stageDurations: { S: evenly(stageBounds.length + 1) },
     loss: 0.75,
-    accuracy: { VAL: 0.5, TEST: 0.25 },
+    evaluated,
     queue: {
       depth: 2,
       capacity: 4,

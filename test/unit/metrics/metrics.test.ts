@@ -182,6 +182,8 @@ describe('metrics of a job', () => {
       'gnnd_epoch_duration_seconds_bucket{job_slot="1",le="20.0"}': '1',
       'gnnd_epoch_duration_seconds_count{job_slot="1"}': '1',
       'gnnd_eval_metric{job_slot="1",split="VAL",metric="ACCURACY"}': '0.5',
+      'gnnd_eval_metric{job_slot="1",split="VAL",metric="MACRO_F1"}': '0.375',
+      'gnnd_eval_metric{job_slot="1",split="TEST",metric="MAE"}': '1.25',
       'gnnd_queue_ops_total{job_slot="1",side="DEQUEUE",result="OK"}': '30',
       'gnnd_standby_profit_seconds{job_slot="1"}': '0.375',
       'gnnd_job_remaining_seconds{job_slot="1"}': '90',
@@ -226,7 +228,7 @@ describe('metrics of a job', () => {
       remainingSeconds: null,
       evaluation: null,
       loss: null,
-      accuracy: {},
+      evaluated: {},
       placement: null,
     });
     const names = ofSlot(await scrape(metrics), 0);

@@ -37,6 +37,7 @@ const trained: TrainedFacts = {
   parametersSha256: 'ab'.repeat(32),
   inDim: 1433,
   outDim: 7,
+  task: 'CLASSIFICATION',
   datasetDigest: 'cd'.repeat(32),
   folder: '/state/jobs/uid/checkpoint',
 };
@@ -67,7 +68,7 @@ describe('the spec of an inference', () => {
         nodeIds: [],
       },
       ...{ outputs: [], formats: ['NPY'], parametersSha256: trained.parametersSha256 },
-      ...{ classes: 7, trainedOn: trained.datasetDigest },
+      ...{ classes: 7, trainedOn: trained.datasetDigest, task: 'CLASSIFICATION' },
     });
     // No Sampler marks rows for a cache that nobody has.
     expect(resolved.cache).toMatchObject({ ratio: 0, standbyRatio: 0 });

@@ -148,6 +148,12 @@ export const someResult: JobResult = {
   testAccuracyBest: 0.82,
   bestEpoch: 2,
   bestValAccuracy: 0.83,
+  testMetricsLast: [{ name: 'accuracy', value: 0.81 }],
+  testMetricsBest: [
+    { name: 'accuracy', value: 0.82 },
+    { name: 'macro_f1', value: 0.5 },
+  ],
+  bestValMetrics: [{ name: 'accuracy', value: 0.83 }],
   epochs: 10,
 };
 
@@ -192,6 +198,10 @@ export function epochReport(epoch: number): EpochReport {
     loss: 1.5 / (epoch + 1),
     trainAccuracy: 0.7,
     valAccuracy: 0.6,
+    valMetrics: [
+      { name: 'accuracy', value: 0.6 },
+      { name: 'macro_f1', value: 0.1 + 0.2 },
+    ],
     durationMs: 12.5,
     version: 10 * (epoch + 1),
     parametersSha256: `sha-${epoch}`,

@@ -4,6 +4,12 @@ import { epochReportOf, type Look, progressOf } from '../../../src/supervisor/pr
 
 const msPerNs = 1e6;
 
+const nan = Number.NaN;
+const noMetrics = {
+  ...{ accuracy: nan, microF1: nan, macroF1: nan, rocAuc: nan },
+  ...{ averagePrecision: nan, mae: nan, rmse: nan },
+};
+
 function epoch(index: number, startMs: number, endMs: number, evaluatedMs: number): SegmentEpoch {
   return {
     epoch: index,
@@ -22,8 +28,7 @@ function epoch(index: number, startMs: number, endMs: number, evaluatedMs: numbe
     deviceBatches: [2],
     ...{ extractNs: 3e6, trainNs: 9e6, localityScale: 40, nextScale: null },
     evaluation: {
-      valNodes: 10,
-      valCorrect: 5,
+      metrics: { ...noMetrics, accuracy: 0.5, microF1: 0.5, macroF1: 0.25 },
       bestEpoch: 0,
       endNs: evaluatedMs * msPerNs,
     },
@@ -59,6 +64,24 @@ test("a report says what an epoch's batches took, and how they were drawn", () =
   expect(work).toEqual({ extractNs: 3e6, trainNs: 9e6, scale: 2.5, next });
 });
 
+test('a report has the metrics that its task has, the one that decides first', () => {
+  const classified = epochReportOf(epoch(0, 1000, 3000, 9000), null, ['cpu:0'], []);
+  expect(classified.valMetrics).toEqual([
+    { name: 'accuracy', value: 0.5 },
+    { name: 'micro_f1', value: 0.5 },
+    { name: 'macro_f1', value: 0.25 },
+  ]);
+  expect(classified.valAccuracy).toBe(0.5);
+  const metrics = { ...noMetrics, mae: 2, rmse: 3 };
+  const evaluation = { metrics, bestEpoch: 0, endNs: 9e9 };
+  const regressed = { ...epoch(0, 1000, 3000, 9000), evaluation };
+  const report = epochReportOf(regressed, null, ['cpu:0'], []);
+  expect(report.valMetrics.map(({ name }) => name)).toEqual(['mae', 'rmse']);
+  expect(report.valAccuracy).toBe(null);
+  const skipped = { ...epoch(0, 1000, 3000, 9000), evaluation: null };
+  expect(epochReportOf(skipped, null, ['cpu:0'], []).valMetrics).toEqual([]);
+});
+
 test('a ledger with a batch that was not committed once is no report', () => {
   const torn = { ...epoch(0, 0, 1, 2), ledgerDigest: 'b' };
   expect(() => epochReportOf(torn, null, ['cpu:0'], [])).toThrow('not committed exactly once');
@@ -78,7 +101,7 @@ test('an evaluation that runs tells its rows, and its end at the rate of the las
       ...{
         current: epoch(4, 0, 1, 2),
         lastReport: null,
-        valAccuracy: 0,
+        valMetrics: [],
         startedBatches: 0,
         startedMs: 0,
       },

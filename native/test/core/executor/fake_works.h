@@ -303,8 +303,12 @@ class FakeTrainWork : public TrainWork {
     const auto part = [chunk](uint64_t whole) {
       return (whole + FakeScratch::kChunks - 1 - chunk) / FakeScratch::kChunks;
     };
-    return EvalResult{static_cast<double>(Mix(digest + chunk) % 1000) * 0.1, part(10),
-                      part(CorrectOf(digest, nodes)), 1};
+    EvalResult result{};
+    result.loss_sum = static_cast<double>(Mix(digest + chunk) % 1000) * 0.1;
+    result.nodes = part(10);
+    result.correct = part(CorrectOf(digest, nodes));
+    result.rows = 1;
+    return result;
   }
 
  public:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/cpu.h"
+#include "core/graph/dataset.h"
 
 namespace gnnd {
 namespace {
@@ -81,6 +82,84 @@ TEST_CASE("every variant of the loss gives the definition's bits and stays in it
       CHECK(SameNumbers(found_correct, correct));
     }
   }
+}
+
+// Of torch 2.13 in float64: binary_cross_entropy_with_logits and mse over the known targets of each
+// row, and autograd of their sum.
+struct Golden {
+  std::vector<float> outputs = {0.5F, -1.25F, 3.0F, -2.0F, 0.0F, 40.0F, 1.5F, -0.75F, -100.0F};
+  std::vector<float> targets;
+  std::vector<double> losses;
+  std::vector<double> grads;
+  std::vector<float> weights;
+};
+constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
+
+void CheckGolden(const Golden& golden, Task task) {
+  for (uint32_t r = 0; r < 3; ++r) {
+    CAPTURE(r);
+    const std::span row = std::span(golden.outputs).subspan(r * 3, 3);
+    const float* const targets = &golden.targets[r * 3];
+    const float* const weights = golden.weights.empty() ? nullptr : golden.weights.data();
+    const auto loss_of = [&](float* grad) {
+      return task == Task::kMultiLabel ? MultiLabelLoss(row, targets, weights, grad)
+                                       : SquaredErrorLoss(row, targets, grad);
+    };
+    float grad[3] = {7, 7, 7};
+    const double loss = loss_of(grad);
+    CHECK(loss == doctest::Approx(golden.losses[r]).epsilon(1e-6));
+    CHECK(loss == loss_of(nullptr));
+    for (uint32_t c = 0; c < 3; ++c) {
+      CHECK(double{grad[c]} == doctest::Approx(golden.grads[r * 3 + c]).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("losses of several labels and of regression are torch's over what is known") {
+  Golden labels;
+  labels.targets = {1, 0, 1, 0, 1, kUnknown, 1, kUnknown, 1};
+  labels.losses = {0.25819780569974055, 0.410037595801459, 50.100706638991376};
+  labels.grads = {-0.12584688959938178,
+                  0.07423337960843628,
+                  -0.01580862439252221,
+                  0.05960146101105877,
+                  -0.25,
+                  0,
+                  -0.09121276190317817,
+                  0,
+                  -0.5};
+  CheckGolden(labels, Task::kMultiLabel);
+  labels.weights = {2.0F, 0.5F, 3.0F};
+  labels.losses = {0.4486150348089375, 0.23675080066147267, 150.20141327798277};
+  labels.grads = {-0.25169377919876357,
+                  0.07423337960843628,
+                  -0.047425873177566594,
+                  0.05960146101105877,
+                  -0.125,
+                  0,
+                  -0.18242552380635635,
+                  0,
+                  -1.5};
+  CheckGolden(labels, Task::kMultiLabel);
+  Golden numbers;
+  numbers.targets = {0.25F, kUnknown, 2.0F, -1.0F, 0.5F, kUnknown, 1.5F, 2.0F, -99.0F};
+  numbers.losses = {0.53125, 0.625, 2.8541666666666665};
+  numbers.grads = {0.25, 0, 1, -1, -0.5, 0, 0, -1.8333333333333333, -0.6666666666666666};
+  CheckGolden(numbers, Task::kRegression);
+}
+
+TEST_CASE("nothing known is no loss, and an output that is no number shows") {
+  const std::vector<float> outputs = {1, -2};
+  const std::vector<float> nothing = {kUnknown, kUnknown};
+  float grad[2] = {7, 7};
+  CHECK(MultiLabelLoss(outputs, nothing.data(), nullptr, grad) == 0);
+  CHECK(grad[0] == 0);
+  CHECK(SquaredErrorLoss(outputs, nothing.data(), grad) == 0);
+  CHECK(grad[1] == 0);
+  const std::vector<float> bad = {kUnknown, 1};
+  const std::vector<float> known = {1, 0};
+  CHECK(std::isnan(MultiLabelLoss(bad, known.data(), nullptr, nullptr)));
+  CHECK(std::isnan(SquaredErrorLoss(bad, known.data(), nullptr)));
 }
 
 }  // namespace gnnd

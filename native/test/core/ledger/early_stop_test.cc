@@ -15,9 +15,11 @@ constexpr uint64_t kNodes = 1000;
 // folds them.
 size_t EpochsOf(const std::vector<uint64_t>& correct, const EarlyStop& rule) {
   uint64_t reference = 0;
+  const auto quality = [&correct](uint64_t e) {
+    return Quality{static_cast<double>(correct[e]), kNodes};
+  };
   for (size_t e = 0; e < correct.size(); ++e) {
-    reference =
-        NextReference(rule, e, {correct[e], kNodes}, reference, {correct[reference], kNodes});
+    reference = NextReference(rule, e, quality(e), reference, quality(reference));
     if (StopsAfter(rule, e - reference)) return e + 1;
   }
   return correct.size();

@@ -22,39 +22,40 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from gnnd.v1 import epoch_report_pb2 as gnnd_dot_v1_dot_epoch__report__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n gnnd/v1/checkpoint_service.proto\x12\x07gnnd.v1\"(\n\x18\x45xportPredictionsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"X\n\x19\x45xportPredictionsResponse\x12#\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x13.gnnd.v1.ExportFileH\x00\x12\x0e\n\x04\x64\x61ta\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04part\"\xf0\x01\n\nCheckpoint\x12\x0b\n\x03job\x18\x01 \x01(\t\x12%\n\x04kind\x18\x02 \x01(\x0e\x32\x17.gnnd.v1.CheckpointKind\x12\r\n\x05\x65poch\x18\x03 \x01(\x05\x12\x14\n\x0cval_accuracy\x18\x04 \x01(\x01\x12\x15\n\rtest_accuracy\x18\x05 \x01(\x01\x12\x0c\n\x04path\x18\x06 \x01(\t\x12\r\n\x05\x62ytes\x18\x07 \x01(\x03\x12\x0e\n\x06sha256\x18\x08 \x01(\t\x12\x19\n\x11parameters_sha256\x18\t \x01(\t\x12*\n\x07tensors\x18\n \x03(\x0b\x32\x19.gnnd.v1.CheckpointTensor\"/\n\x10\x43heckpointTensor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05shape\x18\x02 \x03(\x03\"&\n\x16ListCheckpointsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"C\n\x17ListCheckpointsResponse\x12(\n\x0b\x63heckpoints\x18\x01 \x03(\x0b\x32\x13.gnnd.v1.Checkpoint\"\xb1\x01\n\x17\x45xportCheckpointRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12%\n\x04kind\x18\x02 \x01(\x0e\x32\x17.gnnd.v1.CheckpointKind\x12-\n\x0bpredictions\x18\x03 \x01(\x0e\x32\x18.gnnd.v1.PredictionNodes\x12\x14\n\x0cmemory_bytes\x18\x04 \x01(\x03\x12\x1c\n\x14\x66old_standardization\x18\x05 \x01(\x08\"\xaf\x01\n\x18\x45xportCheckpointResponse\x12)\n\ncheckpoint\x18\x01 \x01(\x0b\x32\x13.gnnd.v1.CheckpointH\x00\x12+\n\x08progress\x18\x02 \x01(\x0b\x32\x17.gnnd.v1.ExportProgressH\x00\x12#\n\x04\x66ile\x18\x03 \x01(\x0b\x32\x13.gnnd.v1.ExportFileH\x00\x12\x0e\n\x04\x64\x61ta\x18\x04 \x01(\x0cH\x00\x42\x06\n\x04part\"3\n\x0e\x45xportProgress\x12\x10\n\x08progress\x18\x01 \x01(\x01\x12\x0f\n\x07message\x18\x02 \x01(\t\")\n\nExportFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x62ytes\x18\x02 \x01(\x03*e\n\x0e\x43heckpointKind\x12\x1f\n\x1b\x43HECKPOINT_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14\x43HECKPOINT_KIND_BEST\x10\x01\x12\x18\n\x14\x43HECKPOINT_KIND_LAST\x10\x02*\x9d\x01\n\x0fPredictionNodes\x12 \n\x1cPREDICTION_NODES_UNSPECIFIED\x10\x00\x12\x19\n\x15PREDICTION_NODES_NONE\x10\x01\x12\x18\n\x14PREDICTION_NODES_ALL\x10\x02\x12\x18\n\x14PREDICTION_NODES_VAL\x10\x03\x12\x19\n\x15PREDICTION_NODES_TEST\x10\x04\x32\xa2\x02\n\x11\x43heckpointService\x12T\n\x0fListCheckpoints\x12\x1f.gnnd.v1.ListCheckpointsRequest\x1a .gnnd.v1.ListCheckpointsResponse\x12Y\n\x10\x45xportCheckpoint\x12 .gnnd.v1.ExportCheckpointRequest\x1a!.gnnd.v1.ExportCheckpointResponse0\x01\x12\\\n\x11\x45xportPredictions\x12!.gnnd.v1.ExportPredictionsRequest\x1a\".gnnd.v1.ExportPredictionsResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n gnnd/v1/checkpoint_service.proto\x12\x07gnnd.v1\x1a\x1agnnd/v1/epoch_report.proto\"(\n\x18\x45xportPredictionsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"X\n\x19\x45xportPredictionsResponse\x12#\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x13.gnnd.v1.ExportFileH\x00\x12\x0e\n\x04\x64\x61ta\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04part\"\xbd\x02\n\nCheckpoint\x12\x0b\n\x03job\x18\x01 \x01(\t\x12%\n\x04kind\x18\x02 \x01(\x0e\x32\x17.gnnd.v1.CheckpointKind\x12\r\n\x05\x65poch\x18\x03 \x01(\x05\x12\x14\n\x0cval_accuracy\x18\x04 \x01(\x01\x12\x15\n\rtest_accuracy\x18\x05 \x01(\x01\x12\x0c\n\x04path\x18\x06 \x01(\t\x12\r\n\x05\x62ytes\x18\x07 \x01(\x03\x12\x0e\n\x06sha256\x18\x08 \x01(\t\x12\x19\n\x11parameters_sha256\x18\t \x01(\t\x12*\n\x07tensors\x18\n \x03(\x0b\x32\x19.gnnd.v1.CheckpointTensor\x12$\n\x0bval_metrics\x18\x0b \x03(\x0b\x32\x0f.gnnd.v1.Metric\x12%\n\x0ctest_metrics\x18\x0c \x03(\x0b\x32\x0f.gnnd.v1.Metric\"/\n\x10\x43heckpointTensor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05shape\x18\x02 \x03(\x03\"&\n\x16ListCheckpointsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"C\n\x17ListCheckpointsResponse\x12(\n\x0b\x63heckpoints\x18\x01 \x03(\x0b\x32\x13.gnnd.v1.Checkpoint\"\xb1\x01\n\x17\x45xportCheckpointRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12%\n\x04kind\x18\x02 \x01(\x0e\x32\x17.gnnd.v1.CheckpointKind\x12-\n\x0bpredictions\x18\x03 \x01(\x0e\x32\x18.gnnd.v1.PredictionNodes\x12\x14\n\x0cmemory_bytes\x18\x04 \x01(\x03\x12\x1c\n\x14\x66old_standardization\x18\x05 \x01(\x08\"\xaf\x01\n\x18\x45xportCheckpointResponse\x12)\n\ncheckpoint\x18\x01 \x01(\x0b\x32\x13.gnnd.v1.CheckpointH\x00\x12+\n\x08progress\x18\x02 \x01(\x0b\x32\x17.gnnd.v1.ExportProgressH\x00\x12#\n\x04\x66ile\x18\x03 \x01(\x0b\x32\x13.gnnd.v1.ExportFileH\x00\x12\x0e\n\x04\x64\x61ta\x18\x04 \x01(\x0cH\x00\x42\x06\n\x04part\"3\n\x0e\x45xportProgress\x12\x10\n\x08progress\x18\x01 \x01(\x01\x12\x0f\n\x07message\x18\x02 \x01(\t\")\n\nExportFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x62ytes\x18\x02 \x01(\x03*e\n\x0e\x43heckpointKind\x12\x1f\n\x1b\x43HECKPOINT_KIND_UNSPECIFIED\x10\x00\x12\x18\n\x14\x43HECKPOINT_KIND_BEST\x10\x01\x12\x18\n\x14\x43HECKPOINT_KIND_LAST\x10\x02*\x9d\x01\n\x0fPredictionNodes\x12 \n\x1cPREDICTION_NODES_UNSPECIFIED\x10\x00\x12\x19\n\x15PREDICTION_NODES_NONE\x10\x01\x12\x18\n\x14PREDICTION_NODES_ALL\x10\x02\x12\x18\n\x14PREDICTION_NODES_VAL\x10\x03\x12\x19\n\x15PREDICTION_NODES_TEST\x10\x04\x32\xa2\x02\n\x11\x43heckpointService\x12T\n\x0fListCheckpoints\x12\x1f.gnnd.v1.ListCheckpointsRequest\x1a .gnnd.v1.ListCheckpointsResponse\x12Y\n\x10\x45xportCheckpoint\x12 .gnnd.v1.ExportCheckpointRequest\x1a!.gnnd.v1.ExportCheckpointResponse0\x01\x12\\\n\x11\x45xportPredictions\x12!.gnnd.v1.ExportPredictionsRequest\x1a\".gnnd.v1.ExportPredictionsResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gnnd.v1.checkpoint_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CHECKPOINTKIND']._serialized_start=1032
-  _globals['_CHECKPOINTKIND']._serialized_end=1133
-  _globals['_PREDICTIONNODES']._serialized_start=1136
-  _globals['_PREDICTIONNODES']._serialized_end=1293
-  _globals['_EXPORTPREDICTIONSREQUEST']._serialized_start=45
-  _globals['_EXPORTPREDICTIONSREQUEST']._serialized_end=85
-  _globals['_EXPORTPREDICTIONSRESPONSE']._serialized_start=87
-  _globals['_EXPORTPREDICTIONSRESPONSE']._serialized_end=175
-  _globals['_CHECKPOINT']._serialized_start=178
-  _globals['_CHECKPOINT']._serialized_end=418
-  _globals['_CHECKPOINTTENSOR']._serialized_start=420
-  _globals['_CHECKPOINTTENSOR']._serialized_end=467
-  _globals['_LISTCHECKPOINTSREQUEST']._serialized_start=469
-  _globals['_LISTCHECKPOINTSREQUEST']._serialized_end=507
-  _globals['_LISTCHECKPOINTSRESPONSE']._serialized_start=509
-  _globals['_LISTCHECKPOINTSRESPONSE']._serialized_end=576
-  _globals['_EXPORTCHECKPOINTREQUEST']._serialized_start=579
-  _globals['_EXPORTCHECKPOINTREQUEST']._serialized_end=756
-  _globals['_EXPORTCHECKPOINTRESPONSE']._serialized_start=759
-  _globals['_EXPORTCHECKPOINTRESPONSE']._serialized_end=934
-  _globals['_EXPORTPROGRESS']._serialized_start=936
-  _globals['_EXPORTPROGRESS']._serialized_end=987
-  _globals['_EXPORTFILE']._serialized_start=989
-  _globals['_EXPORTFILE']._serialized_end=1030
-  _globals['_CHECKPOINTSERVICE']._serialized_start=1296
-  _globals['_CHECKPOINTSERVICE']._serialized_end=1586
+  _globals['_CHECKPOINTKIND']._serialized_start=1137
+  _globals['_CHECKPOINTKIND']._serialized_end=1238
+  _globals['_PREDICTIONNODES']._serialized_start=1241
+  _globals['_PREDICTIONNODES']._serialized_end=1398
+  _globals['_EXPORTPREDICTIONSREQUEST']._serialized_start=73
+  _globals['_EXPORTPREDICTIONSREQUEST']._serialized_end=113
+  _globals['_EXPORTPREDICTIONSRESPONSE']._serialized_start=115
+  _globals['_EXPORTPREDICTIONSRESPONSE']._serialized_end=203
+  _globals['_CHECKPOINT']._serialized_start=206
+  _globals['_CHECKPOINT']._serialized_end=523
+  _globals['_CHECKPOINTTENSOR']._serialized_start=525
+  _globals['_CHECKPOINTTENSOR']._serialized_end=572
+  _globals['_LISTCHECKPOINTSREQUEST']._serialized_start=574
+  _globals['_LISTCHECKPOINTSREQUEST']._serialized_end=612
+  _globals['_LISTCHECKPOINTSRESPONSE']._serialized_start=614
+  _globals['_LISTCHECKPOINTSRESPONSE']._serialized_end=681
+  _globals['_EXPORTCHECKPOINTREQUEST']._serialized_start=684
+  _globals['_EXPORTCHECKPOINTREQUEST']._serialized_end=861
+  _globals['_EXPORTCHECKPOINTRESPONSE']._serialized_start=864
+  _globals['_EXPORTCHECKPOINTRESPONSE']._serialized_end=1039
+  _globals['_EXPORTPROGRESS']._serialized_start=1041
+  _globals['_EXPORTPROGRESS']._serialized_end=1092
+  _globals['_EXPORTFILE']._serialized_start=1094
+  _globals['_EXPORTFILE']._serialized_end=1135
+  _globals['_CHECKPOINTSERVICE']._serialized_start=1401
+  _globals['_CHECKPOINTSERVICE']._serialized_end=1691
 # @@protoc_insertion_point(module_scope)

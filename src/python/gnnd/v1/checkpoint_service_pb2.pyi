@@ -1,3 +1,4 @@
+from gnnd.v1 import epoch_report_pb2 as _epoch_report_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -44,7 +45,7 @@ class ExportPredictionsResponse(_message.Message):
     def __init__(self, file: _Optional[_Union[ExportFile, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
-    __slots__ = ("job", "kind", "epoch", "val_accuracy", "test_accuracy", "path", "bytes", "sha256", "parameters_sha256", "tensors")
+    __slots__ = ("job", "kind", "epoch", "val_accuracy", "test_accuracy", "path", "bytes", "sha256", "parameters_sha256", "tensors", "val_metrics", "test_metrics")
     JOB_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -55,6 +56,8 @@ class Checkpoint(_message.Message):
     SHA256_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_SHA256_FIELD_NUMBER: _ClassVar[int]
     TENSORS_FIELD_NUMBER: _ClassVar[int]
+    VAL_METRICS_FIELD_NUMBER: _ClassVar[int]
+    TEST_METRICS_FIELD_NUMBER: _ClassVar[int]
     job: str
     kind: CheckpointKind
     epoch: int
@@ -65,7 +68,9 @@ class Checkpoint(_message.Message):
     sha256: str
     parameters_sha256: str
     tensors: _containers.RepeatedCompositeFieldContainer[CheckpointTensor]
-    def __init__(self, job: _Optional[str] = ..., kind: _Optional[_Union[CheckpointKind, str]] = ..., epoch: _Optional[int] = ..., val_accuracy: _Optional[float] = ..., test_accuracy: _Optional[float] = ..., path: _Optional[str] = ..., bytes: _Optional[int] = ..., sha256: _Optional[str] = ..., parameters_sha256: _Optional[str] = ..., tensors: _Optional[_Iterable[_Union[CheckpointTensor, _Mapping]]] = ...) -> None: ...
+    val_metrics: _containers.RepeatedCompositeFieldContainer[_epoch_report_pb2.Metric]
+    test_metrics: _containers.RepeatedCompositeFieldContainer[_epoch_report_pb2.Metric]
+    def __init__(self, job: _Optional[str] = ..., kind: _Optional[_Union[CheckpointKind, str]] = ..., epoch: _Optional[int] = ..., val_accuracy: _Optional[float] = ..., test_accuracy: _Optional[float] = ..., path: _Optional[str] = ..., bytes: _Optional[int] = ..., sha256: _Optional[str] = ..., parameters_sha256: _Optional[str] = ..., tensors: _Optional[_Iterable[_Union[CheckpointTensor, _Mapping]]] = ..., val_metrics: _Optional[_Iterable[_Union[_epoch_report_pb2.Metric, _Mapping]]] = ..., test_metrics: _Optional[_Iterable[_Union[_epoch_report_pb2.Metric, _Mapping]]] = ...) -> None: ...
 
 class CheckpointTensor(_message.Message):
     __slots__ = ("name", "shape")

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from gnnd.v1 import executor_pb2 as gnnd_dot_v1_dot_executor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1agnnd/v1/epoch_report.proto\x12\x07gnnd.v1\x1a\x16gnnd/v1/executor.proto\"\xf8\x03\n\x0b\x45pochReport\x12\r\n\x05\x65poch\x18\x01 \x01(\x05\x12\x0f\n\x07\x62\x61tches\x18\x02 \x01(\x03\x12\r\n\x05steps\x18\x03 \x01(\x03\x12\x0f\n\x07retries\x18\x04 \x01(\x03\x12\x0c\n\x04loss\x18\x05 \x01(\x01\x12\x16\n\x0etrain_accuracy\x18\x06 \x01(\x01\x12\x19\n\x0cval_accuracy\x18\x07 \x01(\x01H\x00\x88\x01\x01\x12\x13\n\x0b\x64uration_ms\x18\t \x01(\x03\x12\x0f\n\x07version\x18\n \x01(\x03\x12\x19\n\x11parameters_sha256\x18\x0b \x01(\t\x12\x15\n\rledger_digest\x18\x0c \x01(\t\x12\x44\n\x11\x62\x61tches_by_device\x18\r \x03(\x0b\x32).gnnd.v1.EpochReport.BatchesByDeviceEntry\x12.\n\x0e\x65xecutor_times\x18\x0e \x03(\x0b\x32\x16.gnnd.v1.ExecutorTimes\x12\x12\n\nextract_ns\x18\x0f \x01(\x03\x12\x10\n\x08train_ns\x18\x10 \x01(\x03\x12\x16\n\x0elocality_scale\x18\x11 \x01(\x01\x1a\x36\n\x14\x42\x61tchesByDeviceEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x0f\n\r_val_accuracyJ\x04\x08\x08\x10\tR\rtest_accuracyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1agnnd/v1/epoch_report.proto\x12\x07gnnd.v1\x1a\x16gnnd/v1/executor.proto\"%\n\x06Metric\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01\"\x9e\x04\n\x0b\x45pochReport\x12\r\n\x05\x65poch\x18\x01 \x01(\x05\x12\x0f\n\x07\x62\x61tches\x18\x02 \x01(\x03\x12\r\n\x05steps\x18\x03 \x01(\x03\x12\x0f\n\x07retries\x18\x04 \x01(\x03\x12\x0c\n\x04loss\x18\x05 \x01(\x01\x12\x16\n\x0etrain_accuracy\x18\x06 \x01(\x01\x12\x19\n\x0cval_accuracy\x18\x07 \x01(\x01H\x00\x88\x01\x01\x12\x13\n\x0b\x64uration_ms\x18\t \x01(\x03\x12\x0f\n\x07version\x18\n \x01(\x03\x12\x19\n\x11parameters_sha256\x18\x0b \x01(\t\x12\x15\n\rledger_digest\x18\x0c \x01(\t\x12\x44\n\x11\x62\x61tches_by_device\x18\r \x03(\x0b\x32).gnnd.v1.EpochReport.BatchesByDeviceEntry\x12.\n\x0e\x65xecutor_times\x18\x0e \x03(\x0b\x32\x16.gnnd.v1.ExecutorTimes\x12\x12\n\nextract_ns\x18\x0f \x01(\x03\x12\x10\n\x08train_ns\x18\x10 \x01(\x03\x12\x16\n\x0elocality_scale\x18\x11 \x01(\x01\x12$\n\x0bval_metrics\x18\x12 \x03(\x0b\x32\x0f.gnnd.v1.Metric\x1a\x36\n\x14\x42\x61tchesByDeviceEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x0f\n\r_val_accuracyJ\x04\x08\x08\x10\tR\rtest_accuracyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,8 +34,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_EPOCHREPORT_BATCHESBYDEVICEENTRY']._loaded_options = None
   _globals['_EPOCHREPORT_BATCHESBYDEVICEENTRY']._serialized_options = b'8\001'
-  _globals['_EPOCHREPORT']._serialized_start=64
-  _globals['_EPOCHREPORT']._serialized_end=568
-  _globals['_EPOCHREPORT_BATCHESBYDEVICEENTRY']._serialized_start=476
-  _globals['_EPOCHREPORT_BATCHESBYDEVICEENTRY']._serialized_end=530
+  _globals['_METRIC']._serialized_start=63
+  _globals['_METRIC']._serialized_end=100
+  _globals['_EPOCHREPORT']._serialized_start=103
+  _globals['_EPOCHREPORT']._serialized_end=645
+  _globals['_EPOCHREPORT_BATCHESBYDEVICEENTRY']._serialized_start=553
+  _globals['_EPOCHREPORT_BATCHESBYDEVICEENTRY']._serialized_end=607
 # @@protoc_insertion_point(module_scope)

@@ -29,6 +29,13 @@ class InferenceNodes(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     INFERENCE_NODES_TEST: _ClassVar[InferenceNodes]
     INFERENCE_NODES_LISTED: _ClassVar[InferenceNodes]
 
+class LearningTask(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LEARNING_TASK_UNSPECIFIED: _ClassVar[LearningTask]
+    LEARNING_TASK_CLASSIFICATION: _ClassVar[LearningTask]
+    LEARNING_TASK_MULTI_LABEL: _ClassVar[LearningTask]
+    LEARNING_TASK_REGRESSION: _ClassVar[LearningTask]
+
 class InferenceOutput(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     INFERENCE_OUTPUT_UNSPECIFIED: _ClassVar[InferenceOutput]
@@ -53,6 +60,10 @@ INFERENCE_NODES_TRAINING: InferenceNodes
 INFERENCE_NODES_VALIDATION: InferenceNodes
 INFERENCE_NODES_TEST: InferenceNodes
 INFERENCE_NODES_LISTED: InferenceNodes
+LEARNING_TASK_UNSPECIFIED: LearningTask
+LEARNING_TASK_CLASSIFICATION: LearningTask
+LEARNING_TASK_MULTI_LABEL: LearningTask
+LEARNING_TASK_REGRESSION: LearningTask
 INFERENCE_OUTPUT_UNSPECIFIED: InferenceOutput
 INFERENCE_OUTPUT_LOGITS: InferenceOutput
 INFERENCE_OUTPUT_PROBABILITIES: InferenceOutput
@@ -62,7 +73,7 @@ INFERENCE_FORMAT_PARQUET: InferenceFormat
 INFERENCE_FORMAT_CSV: InferenceFormat
 
 class InferenceSpec(_message.Message):
-    __slots__ = ("job", "path", "parameters", "nodes", "nodes_file", "outputs", "formats", "parameters_sha256", "classes", "trained_on", "node_ids")
+    __slots__ = ("job", "path", "parameters", "nodes", "nodes_file", "outputs", "formats", "parameters_sha256", "classes", "trained_on", "node_ids", "task")
     JOB_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
@@ -74,6 +85,7 @@ class InferenceSpec(_message.Message):
     CLASSES_FIELD_NUMBER: _ClassVar[int]
     TRAINED_ON_FIELD_NUMBER: _ClassVar[int]
     NODE_IDS_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
     job: str
     path: str
     parameters: InferenceParameters
@@ -85,4 +97,5 @@ class InferenceSpec(_message.Message):
     classes: int
     trained_on: str
     node_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, job: _Optional[str] = ..., path: _Optional[str] = ..., parameters: _Optional[_Union[InferenceParameters, str]] = ..., nodes: _Optional[_Union[InferenceNodes, str]] = ..., nodes_file: _Optional[str] = ..., outputs: _Optional[_Iterable[_Union[InferenceOutput, str]]] = ..., formats: _Optional[_Iterable[_Union[InferenceFormat, str]]] = ..., parameters_sha256: _Optional[str] = ..., classes: _Optional[int] = ..., trained_on: _Optional[str] = ..., node_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    task: LearningTask
+    def __init__(self, job: _Optional[str] = ..., path: _Optional[str] = ..., parameters: _Optional[_Union[InferenceParameters, str]] = ..., nodes: _Optional[_Union[InferenceNodes, str]] = ..., nodes_file: _Optional[str] = ..., outputs: _Optional[_Iterable[_Union[InferenceOutput, str]]] = ..., formats: _Optional[_Iterable[_Union[InferenceFormat, str]]] = ..., parameters_sha256: _Optional[str] = ..., classes: _Optional[int] = ..., trained_on: _Optional[str] = ..., node_ids: _Optional[_Iterable[str]] = ..., task: _Optional[_Union[LearningTask, str]] = ...) -> None: ...

@@ -147,7 +147,7 @@ class Job(_message.Message):
     def __init__(self, name: _Optional[str] = ..., uid: _Optional[str] = ..., spec: _Optional[_Union[_job_spec_pb2.JobSpec, _Mapping]] = ..., effective_spec: _Optional[_Union[_job_spec_pb2.JobSpec, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., phase: _Optional[_Union[JobPhase, str]] = ..., intent: _Optional[_Union[JobIntent, str]] = ..., reason: _Optional[_Union[_types_pb2.Reason, str]] = ..., message: _Optional[str] = ..., progress: _Optional[_Union[JobProgress, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[Attempt, _Mapping]]] = ..., epochs: _Optional[_Iterable[_Union[_epoch_report_pb2.EpochReport, _Mapping]]] = ..., result: _Optional[_Union[JobResult, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revision: _Optional[int] = ..., dataset_digest: _Optional[str] = ..., warnings: _Optional[_Iterable[str]] = ..., num_epochs: _Optional[int] = ..., pace: _Optional[_Union[JobPace, _Mapping]] = ..., memory: _Optional[_Union[_memory_plan_pb2.MemoryPlan, _Mapping]] = ..., device_kind_choice: _Optional[str] = ..., created_by: _Optional[str] = ...) -> None: ...
 
 class JobProgress(_message.Message):
-    __slots__ = ("epoch", "epochs", "batches_committed", "batches_per_epoch", "version", "loss", "val_accuracy", "seeds_per_second", "edges_per_second", "remaining_ms", "queue_depth", "queue_capacity", "executors", "evaluation")
+    __slots__ = ("epoch", "epochs", "batches_committed", "batches_per_epoch", "version", "loss", "val_accuracy", "seeds_per_second", "edges_per_second", "remaining_ms", "queue_depth", "queue_capacity", "executors", "evaluation", "val_metrics")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     EPOCHS_FIELD_NUMBER: _ClassVar[int]
     BATCHES_COMMITTED_FIELD_NUMBER: _ClassVar[int]
@@ -162,6 +162,7 @@ class JobProgress(_message.Message):
     QUEUE_CAPACITY_FIELD_NUMBER: _ClassVar[int]
     EXECUTORS_FIELD_NUMBER: _ClassVar[int]
     EVALUATION_FIELD_NUMBER: _ClassVar[int]
+    VAL_METRICS_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     epochs: int
     batches_committed: int
@@ -176,7 +177,8 @@ class JobProgress(_message.Message):
     queue_capacity: int
     executors: _containers.RepeatedCompositeFieldContainer[_executor_pb2.ExecutorStatus]
     evaluation: EvaluationProgress
-    def __init__(self, epoch: _Optional[int] = ..., epochs: _Optional[int] = ..., batches_committed: _Optional[int] = ..., batches_per_epoch: _Optional[int] = ..., version: _Optional[int] = ..., loss: _Optional[float] = ..., val_accuracy: _Optional[float] = ..., seeds_per_second: _Optional[float] = ..., edges_per_second: _Optional[float] = ..., remaining_ms: _Optional[int] = ..., queue_depth: _Optional[int] = ..., queue_capacity: _Optional[int] = ..., executors: _Optional[_Iterable[_Union[_executor_pb2.ExecutorStatus, _Mapping]]] = ..., evaluation: _Optional[_Union[EvaluationProgress, _Mapping]] = ...) -> None: ...
+    val_metrics: _containers.RepeatedCompositeFieldContainer[_epoch_report_pb2.Metric]
+    def __init__(self, epoch: _Optional[int] = ..., epochs: _Optional[int] = ..., batches_committed: _Optional[int] = ..., batches_per_epoch: _Optional[int] = ..., version: _Optional[int] = ..., loss: _Optional[float] = ..., val_accuracy: _Optional[float] = ..., seeds_per_second: _Optional[float] = ..., edges_per_second: _Optional[float] = ..., remaining_ms: _Optional[int] = ..., queue_depth: _Optional[int] = ..., queue_capacity: _Optional[int] = ..., executors: _Optional[_Iterable[_Union[_executor_pb2.ExecutorStatus, _Mapping]]] = ..., evaluation: _Optional[_Union[EvaluationProgress, _Mapping]] = ..., val_metrics: _Optional[_Iterable[_Union[_epoch_report_pb2.Metric, _Mapping]]] = ...) -> None: ...
 
 class EvaluationProgress(_message.Message):
     __slots__ = ("kind", "epoch", "rows_done", "rows_total", "remaining_ms")
@@ -225,7 +227,7 @@ class ResumePoint(_message.Message):
     def __init__(self, epochs: _Optional[int] = ..., batches: _Optional[int] = ..., image: _Optional[str] = ..., other_build: bool = ...) -> None: ...
 
 class JobResult(_message.Message):
-    __slots__ = ("parameters_sha256", "checkpoint_dir", "test_accuracy_last", "test_accuracy_best", "best_epoch", "best_val_accuracy", "epochs", "predictions")
+    __slots__ = ("parameters_sha256", "checkpoint_dir", "test_accuracy_last", "test_accuracy_best", "best_epoch", "best_val_accuracy", "epochs", "predictions", "test_metrics_last", "test_metrics_best", "best_val_metrics")
     PARAMETERS_SHA256_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_DIR_FIELD_NUMBER: _ClassVar[int]
     TEST_ACCURACY_LAST_FIELD_NUMBER: _ClassVar[int]
@@ -234,6 +236,9 @@ class JobResult(_message.Message):
     BEST_VAL_ACCURACY_FIELD_NUMBER: _ClassVar[int]
     EPOCHS_FIELD_NUMBER: _ClassVar[int]
     PREDICTIONS_FIELD_NUMBER: _ClassVar[int]
+    TEST_METRICS_LAST_FIELD_NUMBER: _ClassVar[int]
+    TEST_METRICS_BEST_FIELD_NUMBER: _ClassVar[int]
+    BEST_VAL_METRICS_FIELD_NUMBER: _ClassVar[int]
     parameters_sha256: str
     checkpoint_dir: str
     test_accuracy_last: float
@@ -242,7 +247,10 @@ class JobResult(_message.Message):
     best_val_accuracy: float
     epochs: int
     predictions: JobPredictions
-    def __init__(self, parameters_sha256: _Optional[str] = ..., checkpoint_dir: _Optional[str] = ..., test_accuracy_last: _Optional[float] = ..., test_accuracy_best: _Optional[float] = ..., best_epoch: _Optional[int] = ..., best_val_accuracy: _Optional[float] = ..., epochs: _Optional[int] = ..., predictions: _Optional[_Union[JobPredictions, _Mapping]] = ...) -> None: ...
+    test_metrics_last: _containers.RepeatedCompositeFieldContainer[_epoch_report_pb2.Metric]
+    test_metrics_best: _containers.RepeatedCompositeFieldContainer[_epoch_report_pb2.Metric]
+    best_val_metrics: _containers.RepeatedCompositeFieldContainer[_epoch_report_pb2.Metric]
+    def __init__(self, parameters_sha256: _Optional[str] = ..., checkpoint_dir: _Optional[str] = ..., test_accuracy_last: _Optional[float] = ..., test_accuracy_best: _Optional[float] = ..., best_epoch: _Optional[int] = ..., best_val_accuracy: _Optional[float] = ..., epochs: _Optional[int] = ..., predictions: _Optional[_Union[JobPredictions, _Mapping]] = ..., test_metrics_last: _Optional[_Iterable[_Union[_epoch_report_pb2.Metric, _Mapping]]] = ..., test_metrics_best: _Optional[_Iterable[_Union[_epoch_report_pb2.Metric, _Mapping]]] = ..., best_val_metrics: _Optional[_Iterable[_Union[_epoch_report_pb2.Metric, _Mapping]]] = ...) -> None: ...
 
 class JobPredictions(_message.Message):
     __slots__ = ("folder", "nodes", "bytes", "sha256")

@@ -1,8 +1,9 @@
 from gnnd.v1 import field_pb2 as _field_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -121,7 +122,7 @@ class EarlyStopSpec(_message.Message):
     def __init__(self, patience_epochs: _Optional[int] = ..., min_delta: _Optional[float] = ...) -> None: ...
 
 class TrainingSpec(_message.Message):
-    __slots__ = ("epochs", "row_chunk", "batch_size", "batches_per_step", "staleness", "random_seed", "optimizer", "lr_schedule", "threads_per_trainer", "early_stop", "determinism", "staleness_compensation", "precision", "matrix_library", "start_from", "start_parameters_sha256")
+    __slots__ = ("epochs", "row_chunk", "batch_size", "batches_per_step", "staleness", "random_seed", "optimizer", "lr_schedule", "threads_per_trainer", "early_stop", "determinism", "staleness_compensation", "precision", "matrix_library", "start_from", "start_parameters_sha256", "class_weights", "balance_classes")
     EPOCHS_FIELD_NUMBER: _ClassVar[int]
     ROW_CHUNK_FIELD_NUMBER: _ClassVar[int]
     BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -138,6 +139,8 @@ class TrainingSpec(_message.Message):
     MATRIX_LIBRARY_FIELD_NUMBER: _ClassVar[int]
     START_FROM_FIELD_NUMBER: _ClassVar[int]
     START_PARAMETERS_SHA256_FIELD_NUMBER: _ClassVar[int]
+    CLASS_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    BALANCE_CLASSES_FIELD_NUMBER: _ClassVar[int]
     epochs: int
     row_chunk: int
     batch_size: int
@@ -154,4 +157,6 @@ class TrainingSpec(_message.Message):
     matrix_library: MatrixLibrary
     start_from: str
     start_parameters_sha256: str
-    def __init__(self, epochs: _Optional[int] = ..., row_chunk: _Optional[int] = ..., batch_size: _Optional[int] = ..., batches_per_step: _Optional[int] = ..., staleness: _Optional[int] = ..., random_seed: _Optional[int] = ..., optimizer: _Optional[_Union[OptimizerSpec, _Mapping]] = ..., lr_schedule: _Optional[_Union[LrScheduleSpec, _Mapping]] = ..., threads_per_trainer: _Optional[int] = ..., early_stop: _Optional[_Union[EarlyStopSpec, _Mapping]] = ..., determinism: _Optional[_Union[Determinism, str]] = ..., staleness_compensation: _Optional[_Union[StalenessCompensation, str]] = ..., precision: _Optional[_Union[Precision, str]] = ..., matrix_library: _Optional[_Union[MatrixLibrary, str]] = ..., start_from: _Optional[str] = ..., start_parameters_sha256: _Optional[str] = ...) -> None: ...
+    class_weights: _containers.RepeatedScalarFieldContainer[float]
+    balance_classes: bool
+    def __init__(self, epochs: _Optional[int] = ..., row_chunk: _Optional[int] = ..., batch_size: _Optional[int] = ..., batches_per_step: _Optional[int] = ..., staleness: _Optional[int] = ..., random_seed: _Optional[int] = ..., optimizer: _Optional[_Union[OptimizerSpec, _Mapping]] = ..., lr_schedule: _Optional[_Union[LrScheduleSpec, _Mapping]] = ..., threads_per_trainer: _Optional[int] = ..., early_stop: _Optional[_Union[EarlyStopSpec, _Mapping]] = ..., determinism: _Optional[_Union[Determinism, str]] = ..., staleness_compensation: _Optional[_Union[StalenessCompensation, str]] = ..., precision: _Optional[_Union[Precision, str]] = ..., matrix_library: _Optional[_Union[MatrixLibrary, str]] = ..., start_from: _Optional[str] = ..., start_parameters_sha256: _Optional[str] = ..., class_weights: _Optional[_Iterable[float]] = ..., balance_classes: bool = ...) -> None: ...

@@ -4,13 +4,15 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Metric, MetricJson } from "./epoch_report_pb.ts";
+import { file_gnnd_v1_epoch_report } from "./epoch_report_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file gnnd/v1/checkpoint_service.proto.
  */
 export const file_gnnd_v1_checkpoint_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBnbm5kL3YxL2NoZWNrcG9pbnRfc2VydmljZS5wcm90bxIHZ25uZC52MSIoChhFeHBvcnRQcmVkaWN0aW9uc1JlcXVlc3QSDAoEbmFtZRgBIAEoCSJYChlFeHBvcnRQcmVkaWN0aW9uc1Jlc3BvbnNlEiMKBGZpbGUYASABKAsyEy5nbm5kLnYxLkV4cG9ydEZpbGVIABIOCgRkYXRhGAIgASgMSABCBgoEcGFydCLwAQoKQ2hlY2twb2ludBILCgNqb2IYASABKAkSJQoEa2luZBgCIAEoDjIXLmdubmQudjEuQ2hlY2twb2ludEtpbmQSDQoFZXBvY2gYAyABKAUSFAoMdmFsX2FjY3VyYWN5GAQgASgBEhUKDXRlc3RfYWNjdXJhY3kYBSABKAESDAoEcGF0aBgGIAEoCRINCgVieXRlcxgHIAEoAxIOCgZzaGEyNTYYCCABKAkSGQoRcGFyYW1ldGVyc19zaGEyNTYYCSABKAkSKgoHdGVuc29ycxgKIAMoCzIZLmdubmQudjEuQ2hlY2twb2ludFRlbnNvciIvChBDaGVja3BvaW50VGVuc29yEgwKBG5hbWUYASABKAkSDQoFc2hhcGUYAiADKAMiJgoWTGlzdENoZWNrcG9pbnRzUmVxdWVzdBIMCgRuYW1lGAEgASgJIkMKF0xpc3RDaGVja3BvaW50c1Jlc3BvbnNlEigKC2NoZWNrcG9pbnRzGAEgAygLMhMuZ25uZC52MS5DaGVja3BvaW50IrEBChdFeHBvcnRDaGVja3BvaW50UmVxdWVzdBIMCgRuYW1lGAEgASgJEiUKBGtpbmQYAiABKA4yFy5nbm5kLnYxLkNoZWNrcG9pbnRLaW5kEi0KC3ByZWRpY3Rpb25zGAMgASgOMhguZ25uZC52MS5QcmVkaWN0aW9uTm9kZXMSFAoMbWVtb3J5X2J5dGVzGAQgASgDEhwKFGZvbGRfc3RhbmRhcmRpemF0aW9uGAUgASgIIq8BChhFeHBvcnRDaGVja3BvaW50UmVzcG9uc2USKQoKY2hlY2twb2ludBgBIAEoCzITLmdubmQudjEuQ2hlY2twb2ludEgAEisKCHByb2dyZXNzGAIgASgLMhcuZ25uZC52MS5FeHBvcnRQcm9ncmVzc0gAEiMKBGZpbGUYAyABKAsyEy5nbm5kLnYxLkV4cG9ydEZpbGVIABIOCgRkYXRhGAQgASgMSABCBgoEcGFydCIzCg5FeHBvcnRQcm9ncmVzcxIQCghwcm9ncmVzcxgBIAEoARIPCgdtZXNzYWdlGAIgASgJIikKCkV4cG9ydEZpbGUSDAoEbmFtZRgBIAEoCRINCgVieXRlcxgCIAEoAyplCg5DaGVja3BvaW50S2luZBIfChtDSEVDS1BPSU5UX0tJTkRfVU5TUEVDSUZJRUQQABIYChRDSEVDS1BPSU5UX0tJTkRfQkVTVBABEhgKFENIRUNLUE9JTlRfS0lORF9MQVNUEAIqnQEKD1ByZWRpY3Rpb25Ob2RlcxIgChxQUkVESUNUSU9OX05PREVTX1VOU1BFQ0lGSUVEEAASGQoVUFJFRElDVElPTl9OT0RFU19OT05FEAESGAoUUFJFRElDVElPTl9OT0RFU19BTEwQAhIYChRQUkVESUNUSU9OX05PREVTX1ZBTBADEhkKFVBSRURJQ1RJT05fTk9ERVNfVEVTVBAEMqICChFDaGVja3BvaW50U2VydmljZRJUCg9MaXN0Q2hlY2twb2ludHMSHy5nbm5kLnYxLkxpc3RDaGVja3BvaW50c1JlcXVlc3QaIC5nbm5kLnYxLkxpc3RDaGVja3BvaW50c1Jlc3BvbnNlElkKEEV4cG9ydENoZWNrcG9pbnQSIC5nbm5kLnYxLkV4cG9ydENoZWNrcG9pbnRSZXF1ZXN0GiEuZ25uZC52MS5FeHBvcnRDaGVja3BvaW50UmVzcG9uc2UwARJcChFFeHBvcnRQcmVkaWN0aW9ucxIhLmdubmQudjEuRXhwb3J0UHJlZGljdGlvbnNSZXF1ZXN0GiIuZ25uZC52MS5FeHBvcnRQcmVkaWN0aW9uc1Jlc3BvbnNlMAFiBnByb3RvMw");
+  fileDesc("CiBnbm5kL3YxL2NoZWNrcG9pbnRfc2VydmljZS5wcm90bxIHZ25uZC52MSIoChhFeHBvcnRQcmVkaWN0aW9uc1JlcXVlc3QSDAoEbmFtZRgBIAEoCSJYChlFeHBvcnRQcmVkaWN0aW9uc1Jlc3BvbnNlEiMKBGZpbGUYASABKAsyEy5nbm5kLnYxLkV4cG9ydEZpbGVIABIOCgRkYXRhGAIgASgMSABCBgoEcGFydCK9AgoKQ2hlY2twb2ludBILCgNqb2IYASABKAkSJQoEa2luZBgCIAEoDjIXLmdubmQudjEuQ2hlY2twb2ludEtpbmQSDQoFZXBvY2gYAyABKAUSFAoMdmFsX2FjY3VyYWN5GAQgASgBEhUKDXRlc3RfYWNjdXJhY3kYBSABKAESDAoEcGF0aBgGIAEoCRINCgVieXRlcxgHIAEoAxIOCgZzaGEyNTYYCCABKAkSGQoRcGFyYW1ldGVyc19zaGEyNTYYCSABKAkSKgoHdGVuc29ycxgKIAMoCzIZLmdubmQudjEuQ2hlY2twb2ludFRlbnNvchIkCgt2YWxfbWV0cmljcxgLIAMoCzIPLmdubmQudjEuTWV0cmljEiUKDHRlc3RfbWV0cmljcxgMIAMoCzIPLmdubmQudjEuTWV0cmljIi8KEENoZWNrcG9pbnRUZW5zb3ISDAoEbmFtZRgBIAEoCRINCgVzaGFwZRgCIAMoAyImChZMaXN0Q2hlY2twb2ludHNSZXF1ZXN0EgwKBG5hbWUYASABKAkiQwoXTGlzdENoZWNrcG9pbnRzUmVzcG9uc2USKAoLY2hlY2twb2ludHMYASADKAsyEy5nbm5kLnYxLkNoZWNrcG9pbnQisQEKF0V4cG9ydENoZWNrcG9pbnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSJQoEa2luZBgCIAEoDjIXLmdubmQudjEuQ2hlY2twb2ludEtpbmQSLQoLcHJlZGljdGlvbnMYAyABKA4yGC5nbm5kLnYxLlByZWRpY3Rpb25Ob2RlcxIUCgxtZW1vcnlfYnl0ZXMYBCABKAMSHAoUZm9sZF9zdGFuZGFyZGl6YXRpb24YBSABKAgirwEKGEV4cG9ydENoZWNrcG9pbnRSZXNwb25zZRIpCgpjaGVja3BvaW50GAEgASgLMhMuZ25uZC52MS5DaGVja3BvaW50SAASKwoIcHJvZ3Jlc3MYAiABKAsyFy5nbm5kLnYxLkV4cG9ydFByb2dyZXNzSAASIwoEZmlsZRgDIAEoCzITLmdubmQudjEuRXhwb3J0RmlsZUgAEg4KBGRhdGEYBCABKAxIAEIGCgRwYXJ0IjMKDkV4cG9ydFByb2dyZXNzEhAKCHByb2dyZXNzGAEgASgBEg8KB21lc3NhZ2UYAiABKAkiKQoKRXhwb3J0RmlsZRIMCgRuYW1lGAEgASgJEg0KBWJ5dGVzGAIgASgDKmUKDkNoZWNrcG9pbnRLaW5kEh8KG0NIRUNLUE9JTlRfS0lORF9VTlNQRUNJRklFRBAAEhgKFENIRUNLUE9JTlRfS0lORF9CRVNUEAESGAoUQ0hFQ0tQT0lOVF9LSU5EX0xBU1QQAiqdAQoPUHJlZGljdGlvbk5vZGVzEiAKHFBSRURJQ1RJT05fTk9ERVNfVU5TUEVDSUZJRUQQABIZChVQUkVESUNUSU9OX05PREVTX05PTkUQARIYChRQUkVESUNUSU9OX05PREVTX0FMTBACEhgKFFBSRURJQ1RJT05fTk9ERVNfVkFMEAMSGQoVUFJFRElDVElPTl9OT0RFU19URVNUEAQyogIKEUNoZWNrcG9pbnRTZXJ2aWNlElQKD0xpc3RDaGVja3BvaW50cxIfLmdubmQudjEuTGlzdENoZWNrcG9pbnRzUmVxdWVzdBogLmdubmQudjEuTGlzdENoZWNrcG9pbnRzUmVzcG9uc2USWQoQRXhwb3J0Q2hlY2twb2ludBIgLmdubmQudjEuRXhwb3J0Q2hlY2twb2ludFJlcXVlc3QaIS5nbm5kLnYxLkV4cG9ydENoZWNrcG9pbnRSZXNwb25zZTABElwKEUV4cG9ydFByZWRpY3Rpb25zEiEuZ25uZC52MS5FeHBvcnRQcmVkaWN0aW9uc1JlcXVlc3QaIi5nbm5kLnYxLkV4cG9ydFByZWRpY3Rpb25zUmVzcG9uc2UwAWIGcHJvdG8z", [file_gnnd_v1_epoch_report]);
 
 /**
  * Whose predictions.
@@ -133,7 +135,7 @@ export type Checkpoint = Message<"gnnd.v1.Checkpoint"> & {
   epoch: number;
 
   /**
-   * Its validation accuracy, 0 to 1.
+   * Its validation accuracy, 0 to 1; 0 where the dataset has no classes, as the next.
    *
    * @generated from field: double val_accuracy = 4;
    */
@@ -180,6 +182,20 @@ export type Checkpoint = Message<"gnnd.v1.Checkpoint"> & {
    * @generated from field: repeated gnnd.v1.CheckpointTensor tensors = 10;
    */
   tensors: CheckpointTensor[];
+
+  /**
+   * Of the validation nodes; the first decided which epoch is the best.
+   *
+   * @generated from field: repeated gnnd.v1.Metric val_metrics = 11;
+   */
+  valMetrics: Metric[];
+
+  /**
+   * Of the test nodes.
+   *
+   * @generated from field: repeated gnnd.v1.Metric test_metrics = 12;
+   */
+  testMetrics: Metric[];
 };
 
 /**
@@ -210,7 +226,7 @@ export type CheckpointJson = {
   epoch?: number;
 
   /**
-   * Its validation accuracy, 0 to 1.
+   * Its validation accuracy, 0 to 1; 0 where the dataset has no classes, as the next.
    *
    * @generated from field: double val_accuracy = 4;
    */
@@ -257,6 +273,20 @@ export type CheckpointJson = {
    * @generated from field: repeated gnnd.v1.CheckpointTensor tensors = 10;
    */
   tensors?: CheckpointTensorJson[];
+
+  /**
+   * Of the validation nodes; the first decided which epoch is the best.
+   *
+   * @generated from field: repeated gnnd.v1.Metric val_metrics = 11;
+   */
+  valMetrics?: MetricJson[];
+
+  /**
+   * Of the test nodes.
+   *
+   * @generated from field: repeated gnnd.v1.Metric test_metrics = 12;
+   */
+  testMetrics?: MetricJson[];
 };
 
 /**

@@ -12,7 +12,56 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/epoch_report.proto.
  */
 export const file_gnnd_v1_epoch_report: GenFile = /*@__PURE__*/
-  fileDesc("Chpnbm5kL3YxL2Vwb2NoX3JlcG9ydC5wcm90bxIHZ25uZC52MSL4AwoLRXBvY2hSZXBvcnQSDQoFZXBvY2gYASABKAUSDwoHYmF0Y2hlcxgCIAEoAxINCgVzdGVwcxgDIAEoAxIPCgdyZXRyaWVzGAQgASgDEgwKBGxvc3MYBSABKAESFgoOdHJhaW5fYWNjdXJhY3kYBiABKAESGQoMdmFsX2FjY3VyYWN5GAcgASgBSACIAQESEwoLZHVyYXRpb25fbXMYCSABKAMSDwoHdmVyc2lvbhgKIAEoAxIZChFwYXJhbWV0ZXJzX3NoYTI1NhgLIAEoCRIVCg1sZWRnZXJfZGlnZXN0GAwgASgJEkQKEWJhdGNoZXNfYnlfZGV2aWNlGA0gAygLMikuZ25uZC52MS5FcG9jaFJlcG9ydC5CYXRjaGVzQnlEZXZpY2VFbnRyeRIuCg5leGVjdXRvcl90aW1lcxgOIAMoCzIWLmdubmQudjEuRXhlY3V0b3JUaW1lcxISCgpleHRyYWN0X25zGA8gASgDEhAKCHRyYWluX25zGBAgASgDEhYKDmxvY2FsaXR5X3NjYWxlGBEgASgBGjYKFEJhdGNoZXNCeURldmljZUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAFCDwoNX3ZhbF9hY2N1cmFjeUoECAgQCVINdGVzdF9hY2N1cmFjeWIGcHJvdG8z", [file_gnnd_v1_executor]);
+  fileDesc("Chpnbm5kL3YxL2Vwb2NoX3JlcG9ydC5wcm90bxIHZ25uZC52MSIlCgZNZXRyaWMSDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoASKeBAoLRXBvY2hSZXBvcnQSDQoFZXBvY2gYASABKAUSDwoHYmF0Y2hlcxgCIAEoAxINCgVzdGVwcxgDIAEoAxIPCgdyZXRyaWVzGAQgASgDEgwKBGxvc3MYBSABKAESFgoOdHJhaW5fYWNjdXJhY3kYBiABKAESGQoMdmFsX2FjY3VyYWN5GAcgASgBSACIAQESEwoLZHVyYXRpb25fbXMYCSABKAMSDwoHdmVyc2lvbhgKIAEoAxIZChFwYXJhbWV0ZXJzX3NoYTI1NhgLIAEoCRIVCg1sZWRnZXJfZGlnZXN0GAwgASgJEkQKEWJhdGNoZXNfYnlfZGV2aWNlGA0gAygLMikuZ25uZC52MS5FcG9jaFJlcG9ydC5CYXRjaGVzQnlEZXZpY2VFbnRyeRIuCg5leGVjdXRvcl90aW1lcxgOIAMoCzIWLmdubmQudjEuRXhlY3V0b3JUaW1lcxISCgpleHRyYWN0X25zGA8gASgDEhAKCHRyYWluX25zGBAgASgDEhYKDmxvY2FsaXR5X3NjYWxlGBEgASgBEiQKC3ZhbF9tZXRyaWNzGBIgAygLMg8uZ25uZC52MS5NZXRyaWMaNgoUQmF0Y2hlc0J5RGV2aWNlRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4AUIPCg1fdmFsX2FjY3VyYWN5SgQICBAJUg10ZXN0X2FjY3VyYWN5YgZwcm90bzM", [file_gnnd_v1_executor]);
+
+/**
+ * A number that an evaluation came to.
+ *
+ * @generated from message gnnd.v1.Metric
+ */
+export type Metric = Message<"gnnd.v1.Metric"> & {
+  /**
+   * accuracy, micro_f1, macro_f1, roc_auc, average_precision, mae, rmse.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Shares are 0 to 1; errors have the unit of the targets.
+   *
+   * @generated from field: double value = 2;
+   */
+  value: number;
+};
+
+/**
+ * A number that an evaluation came to.
+ *
+ * @generated from message gnnd.v1.Metric
+ */
+export type MetricJson = {
+  /**
+   * accuracy, micro_f1, macro_f1, roc_auc, average_precision, mae, rmse.
+   *
+   * @generated from field: string name = 1;
+   */
+  name?: string;
+
+  /**
+   * Shares are 0 to 1; errors have the unit of the targets.
+   *
+   * @generated from field: double value = 2;
+   */
+  value?: number | "NaN" | "Infinity" | "-Infinity";
+};
+
+/**
+ * Describes the message gnnd.v1.Metric.
+ * Use `create(MetricSchema)` to create a new message.
+ */
+export const MetricSchema: GenMessage<Metric, {jsonType: MetricJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_epoch_report, 0);
 
 /**
  * One epoch, as recorded in the store when it ended.
@@ -56,14 +105,15 @@ export type EpochReport = Message<"gnnd.v1.EpochReport"> & {
   loss: number;
 
   /**
-   * Training accuracy on the batches, 0 to 1.
+   * Training accuracy on the batches, 0 to 1; 0 where the dataset has no classes.
    *
    * @generated from field: double train_accuracy = 6;
    */
   trainAccuracy: number;
 
   /**
-   * On the validation nodes, 0 to 1; absent after an epoch that was not evaluated.
+   * On the validation nodes, 0 to 1; absent after an epoch that was not evaluated, and where the
+   * dataset has no classes.
    *
    * @generated from field: optional double val_accuracy = 7;
    */
@@ -131,6 +181,14 @@ export type EpochReport = Message<"gnnd.v1.EpochReport"> & {
    * @generated from field: double locality_scale = 17;
    */
   localityScale: number;
+
+  /**
+   * On the validation nodes; the first decides which parameters are the best. None after an epoch
+   * that was not evaluated.
+   *
+   * @generated from field: repeated gnnd.v1.Metric val_metrics = 18;
+   */
+  valMetrics: Metric[];
 };
 
 /**
@@ -175,14 +233,15 @@ export type EpochReportJson = {
   loss?: number | "NaN" | "Infinity" | "-Infinity";
 
   /**
-   * Training accuracy on the batches, 0 to 1.
+   * Training accuracy on the batches, 0 to 1; 0 where the dataset has no classes.
    *
    * @generated from field: double train_accuracy = 6;
    */
   trainAccuracy?: number | "NaN" | "Infinity" | "-Infinity";
 
   /**
-   * On the validation nodes, 0 to 1; absent after an epoch that was not evaluated.
+   * On the validation nodes, 0 to 1; absent after an epoch that was not evaluated, and where the
+   * dataset has no classes.
    *
    * @generated from field: optional double val_accuracy = 7;
    */
@@ -250,6 +309,14 @@ export type EpochReportJson = {
    * @generated from field: double locality_scale = 17;
    */
   localityScale?: number | "NaN" | "Infinity" | "-Infinity";
+
+  /**
+   * On the validation nodes; the first decides which parameters are the best. None after an epoch
+   * that was not evaluated.
+   *
+   * @generated from field: repeated gnnd.v1.Metric val_metrics = 18;
+   */
+  valMetrics?: MetricJson[];
 };
 
 /**
@@ -257,5 +324,5 @@ export type EpochReportJson = {
  * Use `create(EpochReportSchema)` to create a new message.
  */
 export const EpochReportSchema: GenMessage<EpochReport, {jsonType: EpochReportJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_epoch_report, 0);
+  messageDesc(file_gnnd_v1_epoch_report, 1);
 

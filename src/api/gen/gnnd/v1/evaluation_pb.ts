@@ -14,7 +14,7 @@ export const file_gnnd_v1_evaluation: GenFile = /*@__PURE__*/
   fileDesc("Chhnbm5kL3YxL2V2YWx1YXRpb24ucHJvdG8SB2dubmQudjEi4wUKDkV2YWx1YXRpb25TcGVjErsBCgxldmVyeV9lcG9jaHMYASABKAVCnwGiuxiaAQpkRXBvY2hzIGZyb20gb25lIGV2YWx1YXRpb24gdG8gdGhlIG5leHQ7IHRoZSBsYXN0IGVwb2NoIGFsd2F5cyBoYXMgb25lIChkb2NzL2pvYi1zcGVjLm1kI2V2YWx1YXRpb24pLhoBMTEAAAAAAAAAAEEAAAAAgIQuQVIZMSBvciBtb3JlIHdpdGggZWFybHlfc3RvcGgDcAJIAIgBARKPAQoGbWV0aG9kGAIgASgOMhkuZ25uZC52MS5FdmFsdWF0aW9uTWV0aG9kQmSiuxhgClZGdWxsIG9yIHNhbXBsZWQgbmVpZ2hib3VyaG9vZHM7IHdoYXQgQVVUTyBjb21lcyB0byBpcyBkZWNpZGVkIHdoZW4gdGhlIGpvYiBpcyBjcmVhdGVkLhoEQVVUT3ACEtkBCgdmYW5vdXRzGAMgAygFQscBorsYwgEKUE5laWdoYm91cnMgZHJhd24gcGVyIG5vZGUgYW5kIGhvcCBmb3IgU0FNUExFRCwgZnJvbSB0aGUgZXZhbHVhdGVkIG5vZGVzIG91dHdhcmQuIhBzYW1wbGluZy5mYW5vdXRzMQAAAAAAAPA/QQAAAAAAALBAShkJAAAAAAAA8L8SDmFsbCBuZWlnaGJvdXJzUitvbmUgYSBsYXllcjsgbm9uZSBmb3IgRVhBQ1QgYW5kIFJBTkRPTV9XQUxLaAZwAhKFAQoJbWF4X2J5dGVzGAQgASgDQm2iuxhpCkdNZW1vcnkgZm9yIGFuIGV4YWN0IGV2YWx1YXRpb24ncyBoaWRkZW4gcm93czsgdXAgdG8gaGVyZSBBVVRPIGlzIEVYQUNULhoKODU4OTkzNDU5MjEAAAAAAADwP0EAAAAAAACQQmgCSAGIAQFCDwoNX2V2ZXJ5X2Vwb2Noc0IMCgpfbWF4X2J5dGVzKo0BChBFdmFsdWF0aW9uTWV0aG9kEiEKHUVWQUxVQVRJT05fTUVUSE9EX1VOU1BFQ0lGSUVEEAASGgoWRVZBTFVBVElPTl9NRVRIT0RfQVVUTxABEhsKF0VWQUxVQVRJT05fTUVUSE9EX0VYQUNUEAISHQoZRVZBTFVBVElPTl9NRVRIT0RfU0FNUExFRBADYgZwcm90bzM", [file_gnnd_v1_field]);
 
 /**
- * How often, and on which neighbourhoods, accuracy is measured: of the validation nodes each time,
+ * How often, and on which neighbourhoods, metrics are computed: of the validation nodes each time,
  * of the test nodes at the end. Decides which parameters are the best and when a job stops early.
  * buf:lint:ignore COMMENT_FIELD
  *
@@ -48,7 +48,7 @@ export type EvaluationSpec = Message<"gnnd.v1.EvaluationSpec"> & {
 };
 
 /**
- * How often, and on which neighbourhoods, accuracy is measured: of the validation nodes each time,
+ * How often, and on which neighbourhoods, metrics are computed: of the validation nodes each time,
  * of the test nodes at the end. Decides which parameters are the best and when a job stops early.
  * buf:lint:ignore COMMENT_FIELD
  *

@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/inference.proto.
  */
 export const file_gnnd_v1_inference: GenFile = /*@__PURE__*/
-  fileDesc("Chdnbm5kL3YxL2luZmVyZW5jZS5wcm90bxIHZ25uZC52MSKsDwoNSW5mZXJlbmNlU3BlYxKIAQoDam9iGAEgASgJQnaiuxhyCiNJZCBvZiB0aGUgam9iIHdob3NlIG1vZGVsIHByZWRpY3RzLiIPbm9uZSwgd2l0aCBwYXRoUiJhIGpvYiB0aGF0IFNVQ0NFRURFRDsgdGhpcyBvciBwYXRoYMgBcAF6EQoEa2luZBIJSU5GRVJFTkNFSACIAQES1AEKBHBhdGgYAiABKAlCwAGiuxi7AQpTRm9sZGVyIG9mIGEgY2hlY2twb2ludCwgb3Igb2YgYW4gZXhwb3J0IHdpdGggaXRzIGV4cG9ydC5qc29uLCBvbiB0aGUgZGFlbW9uJ3MgaG9zdC4iC3RoYXQgb2Ygam9iUj9hIGZvbGRlciB0aGF0IGltcG9ydHMgbWF5IGNvbWUgZnJvbSwgb3Igb25lIG9mIHRoZSBkYWVtb24ncyBvd25ggCBwAXoRCgRraW5kEglJTkZFUkVOQ0VIAYgBARKTAQoKcGFyYW1ldGVycxgDIAEoDjIcLmdubmQudjEuSW5mZXJlbmNlUGFyYW1ldGVyc0JhorsYXQo5V2hvc2UgcGFyYW1ldGVyczsgYW4gZXhwb3J0IGhhcyBvbmUgZmlsZSwgd2hpY2ggaXMgdGFrZW4uGgRCRVNUcAF6EQoEa2luZBIJSU5GRVJFTkNFggEEQkVTVBJoCgVub2RlcxgEIAEoDjIXLmdubmQudjEuSW5mZXJlbmNlTm9kZXNCQKK7GDwKGldoaWNoIG5vZGVzIGFyZSBwcmVkaWN0ZWQuGgNBTExwAXoRCgRraW5kEglJTkZFUkVOQ0WCAQNBTEwSjwIKCm5vZGVzX2ZpbGUYBSABKAlC9QGiuxjwAQqOAUZpbGUgb2Ygbm9kZSBpZHMgb24gdGhlIGRhZW1vbidzIGhvc3Q6IGEgLm5weSBhcnJheSBvZiBpbnRlZ2Vycywgb3IgdGV4dCB3aXRoIG9uZSBhIGxpbmUuIFByZWRpY3Rpb25zIGFyZSBpbiB0aGUgb3JkZXIgb2YgaWRzLCBlYWNoIG5vZGUgb25jZS4iBG5vbmVSP2ZvciBub2RlcyBMSVNURUQsIHdoZXJlIGltcG9ydHMgbWF5IGNvbWUgZnJvbTsgdGhpcyBvciBub2RlX2lkc2CAIHABehEKBGtpbmQSCUlORkVSRU5DRUgCiAEBEn4KB291dHB1dHMYBiADKA4yGC5nbm5kLnYxLkluZmVyZW5jZU91dHB1dEJTorsYTwopV2hhdCBpcyB3cml0dGVuIGJlc2lkZSBlYWNoIG5vZGUncyBjbGFzcy4aAltdUgllYWNoIG9uY2VYAnoRCgRraW5kEglJTkZFUkVOQ0USdgoHZm9ybWF0cxgHIAMoDjIYLmdubmQudjEuSW5mZXJlbmNlRm9ybWF0QkuiuxhHChxIb3cgcHJlZGljdGlvbnMgYXJlIHdyaXR0ZW4uGgdbIk5QWSJdUgllYWNoIG9uY2VYA3oRCgRraW5kEglJTkZFUkVOQ0USvgEKEXBhcmFtZXRlcnNfc2hhMjU2GAggASgJQp0BorsYmAEKPVNIQS0yNTYgb2YgdGhlIHBhcmFtZXRlcnMsIGFzIGNoZWNrcG9pbnRzIGFuZCBleHBvcnRzIHNheSBpdC4iLnRoYXQgb2YgdGhlIGNoZWNrcG9pbnQgd2hlbiB0aGUgam9iIGlzIGNyZWF0ZWRSEHRoZSBjaGVja3BvaW50J3NgQHABehEKBGtpbmQSCUlORkVSRU5DRUgDiAEBEokBCgdjbGFzc2VzGAkgASgDQnOiuxhvChVDbGFzc2VzIG9mIHRoZSBtb2RlbC4iFmFzIHRoZSBjaGVja3BvaW50IHNheXMxAAAAAAAAAABBAADg////70FSF3Rob3NlIG9mIHRoZSBjaGVja3BvaW50cAF6EQoEa2luZBIJSU5GRVJFTkNFSASIAQESvQEKCnRyYWluZWRfb24YCiABKAlCowGiuxieAQpVRGlnZXN0IG9mIHRoZSBkYXRhc2V0IHRoYXQgdGhlIG1vZGVsIHdhcyB0cmFpbmVkIG9uIGFuZCBmZWF0dXJlcyBhcmUgc3RhbmRhcmRpc2VkIGJ5LiIWYXMgdGhlIGNoZWNrcG9pbnQgc2F5c1IWdGhhdCBvZiB0aGUgY2hlY2twb2ludGBAcAF6EQoEa2luZBIJSU5GRVJFTkNFSAWIAQES0AEKCG5vZGVfaWRzGAsgAygJQr0BorsYuAEKggFUaGUgbm9kZXMgdGhlbXNlbHZlcywgYnkgdGhlIGRhdGFzZXQncyBpZHMgb3IgYnkgbnVtYmVyLCBpbiBwbGFjZSBvZiBub2Rlc19maWxlLiBQcmVkaWN0aW9ucyBhcmUgaW4gdGhlIG9yZGVyIG9mIG5vZGVzLCBlYWNoIG9uY2UuIgRub25lUhBmb3Igbm9kZXMgTElTVEVEWOgHYIAIcAF6EQoEa2luZBIJSU5GRVJFTkNFQgYKBF9qb2JCBwoFX3BhdGhCDQoLX25vZGVzX2ZpbGVCFAoSX3BhcmFtZXRlcnNfc2hhMjU2QgoKCF9jbGFzc2VzQg0KC190cmFpbmVkX29uKlIKB0pvYktpbmQSGAoUSk9CX0tJTkRfVU5TUEVDSUZJRUQQABIVChFKT0JfS0lORF9UUkFJTklORxABEhYKEkpPQl9LSU5EX0lORkVSRU5DRRACKnkKE0luZmVyZW5jZVBhcmFtZXRlcnMSJAogSU5GRVJFTkNFX1BBUkFNRVRFUlNfVU5TUEVDSUZJRUQQABIdChlJTkZFUkVOQ0VfUEFSQU1FVEVSU19CRVNUEAESHQoZSU5GRVJFTkNFX1BBUkFNRVRFUlNfTEFTVBACKr4BCg5JbmZlcmVuY2VOb2RlcxIfChtJTkZFUkVOQ0VfTk9ERVNfVU5TUEVDSUZJRUQQABIXChNJTkZFUkVOQ0VfTk9ERVNfQUxMEAESHAoYSU5GRVJFTkNFX05PREVTX1RSQUlOSU5HEAISHgoaSU5GRVJFTkNFX05PREVTX1ZBTElEQVRJT04QAxIYChRJTkZFUkVOQ0VfTk9ERVNfVEVTVBAEEhoKFklORkVSRU5DRV9OT0RFU19MSVNURUQQBSp0Cg9JbmZlcmVuY2VPdXRwdXQSIAocSU5GRVJFTkNFX09VVFBVVF9VTlNQRUNJRklFRBAAEhsKF0lORkVSRU5DRV9PVVRQVVRfTE9HSVRTEAESIgoeSU5GRVJFTkNFX09VVFBVVF9QUk9CQUJJTElUSUVTEAIqhQEKD0luZmVyZW5jZUZvcm1hdBIgChxJTkZFUkVOQ0VfRk9STUFUX1VOU1BFQ0lGSUVEEAASGAoUSU5GRVJFTkNFX0ZPUk1BVF9OUFkQARIcChhJTkZFUkVOQ0VfRk9STUFUX1BBUlFVRVQQAhIYChRJTkZFUkVOQ0VfRk9STUFUX0NTVhADYgZwcm90bzM", [file_gnnd_v1_field]);
+  fileDesc("Chdnbm5kL3YxL2luZmVyZW5jZS5wcm90bxIHZ25uZC52MSKuEQoNSW5mZXJlbmNlU3BlYxKIAQoDam9iGAEgASgJQnaiuxhyCiNJZCBvZiB0aGUgam9iIHdob3NlIG1vZGVsIHByZWRpY3RzLiIPbm9uZSwgd2l0aCBwYXRoUiJhIGpvYiB0aGF0IFNVQ0NFRURFRDsgdGhpcyBvciBwYXRoYMgBcAF6EQoEa2luZBIJSU5GRVJFTkNFSACIAQES1AEKBHBhdGgYAiABKAlCwAGiuxi7AQpTRm9sZGVyIG9mIGEgY2hlY2twb2ludCwgb3Igb2YgYW4gZXhwb3J0IHdpdGggaXRzIGV4cG9ydC5qc29uLCBvbiB0aGUgZGFlbW9uJ3MgaG9zdC4iC3RoYXQgb2Ygam9iUj9hIGZvbGRlciB0aGF0IGltcG9ydHMgbWF5IGNvbWUgZnJvbSwgb3Igb25lIG9mIHRoZSBkYWVtb24ncyBvd25ggCBwAXoRCgRraW5kEglJTkZFUkVOQ0VIAYgBARKTAQoKcGFyYW1ldGVycxgDIAEoDjIcLmdubmQudjEuSW5mZXJlbmNlUGFyYW1ldGVyc0JhorsYXQo5V2hvc2UgcGFyYW1ldGVyczsgYW4gZXhwb3J0IGhhcyBvbmUgZmlsZSwgd2hpY2ggaXMgdGFrZW4uGgRCRVNUcAF6EQoEa2luZBIJSU5GRVJFTkNFggEEQkVTVBJoCgVub2RlcxgEIAEoDjIXLmdubmQudjEuSW5mZXJlbmNlTm9kZXNCQKK7GDwKGldoaWNoIG5vZGVzIGFyZSBwcmVkaWN0ZWQuGgNBTExwAXoRCgRraW5kEglJTkZFUkVOQ0WCAQNBTEwSjwIKCm5vZGVzX2ZpbGUYBSABKAlC9QGiuxjwAQqOAUZpbGUgb2Ygbm9kZSBpZHMgb24gdGhlIGRhZW1vbidzIGhvc3Q6IGEgLm5weSBhcnJheSBvZiBpbnRlZ2Vycywgb3IgdGV4dCB3aXRoIG9uZSBhIGxpbmUuIFByZWRpY3Rpb25zIGFyZSBpbiB0aGUgb3JkZXIgb2YgaWRzLCBlYWNoIG5vZGUgb25jZS4iBG5vbmVSP2ZvciBub2RlcyBMSVNURUQsIHdoZXJlIGltcG9ydHMgbWF5IGNvbWUgZnJvbTsgdGhpcyBvciBub2RlX2lkc2CAIHABehEKBGtpbmQSCUlORkVSRU5DRUgCiAEBErEBCgdvdXRwdXRzGAYgAygOMhguZ25uZC52MS5JbmZlcmVuY2VPdXRwdXRChQGiuxiAAQouV2hhdCBpcyB3cml0dGVuIGJlc2lkZSBlYWNoIG5vZGUncyBwcmVkaWN0aW9uLhoCW11SNWVhY2ggb25jZTsgbm8gUFJPQkFCSUxJVElFUyBvZiBhIG1vZGVsIHRoYXQgcmVncmVzc2VzWAJ6EQoEa2luZBIJSU5GRVJFTkNFEnYKB2Zvcm1hdHMYByADKA4yGC5nbm5kLnYxLkluZmVyZW5jZUZvcm1hdEJLorsYRwocSG93IHByZWRpY3Rpb25zIGFyZSB3cml0dGVuLhoHWyJOUFkiXVIJZWFjaCBvbmNlWAN6EQoEa2luZBIJSU5GRVJFTkNFEr4BChFwYXJhbWV0ZXJzX3NoYTI1NhgIIAEoCUKdAaK7GJgBCj1TSEEtMjU2IG9mIHRoZSBwYXJhbWV0ZXJzLCBhcyBjaGVja3BvaW50cyBhbmQgZXhwb3J0cyBzYXkgaXQuIi50aGF0IG9mIHRoZSBjaGVja3BvaW50IHdoZW4gdGhlIGpvYiBpcyBjcmVhdGVkUhB0aGUgY2hlY2twb2ludCdzYEBwAXoRCgRraW5kEglJTkZFUkVOQ0VIA4gBARKeAQoHY2xhc3NlcxgJIAEoA0KHAaK7GIIBCihDbGFzc2VzLCBsYWJlbHMgb3IgdGFyZ2V0cyBvZiB0aGUgbW9kZWwuIhZhcyB0aGUgY2hlY2twb2ludCBzYXlzMQAAAAAAAAAAQQAA4P///+9BUhd0aG9zZSBvZiB0aGUgY2hlY2twb2ludHABehEKBGtpbmQSCUlORkVSRU5DRUgEiAEBEr0BCgp0cmFpbmVkX29uGAogASgJQqMBorsYngEKVURpZ2VzdCBvZiB0aGUgZGF0YXNldCB0aGF0IHRoZSBtb2RlbCB3YXMgdHJhaW5lZCBvbiBhbmQgZmVhdHVyZXMgYXJlIHN0YW5kYXJkaXNlZCBieS4iFmFzIHRoZSBjaGVja3BvaW50IHNheXNSFnRoYXQgb2YgdGhlIGNoZWNrcG9pbnRgQHABehEKBGtpbmQSCUlORkVSRU5DRUgFiAEBEtABCghub2RlX2lkcxgLIAMoCUK9AaK7GLgBCoIBVGhlIG5vZGVzIHRoZW1zZWx2ZXMsIGJ5IHRoZSBkYXRhc2V0J3MgaWRzIG9yIGJ5IG51bWJlciwgaW4gcGxhY2Ugb2Ygbm9kZXNfZmlsZS4gUHJlZGljdGlvbnMgYXJlIGluIHRoZSBvcmRlciBvZiBub2RlcywgZWFjaCBvbmNlLiIEbm9uZVIQZm9yIG5vZGVzIExJU1RFRFjoB2CACHABehEKBGtpbmQSCUlORkVSRU5DRRK2AQoEdGFzaxgMIAEoDjIVLmdubmQudjEuTGVhcm5pbmdUYXNrQpABorsYiwEKI1doYXQgdGhlIG1vZGVsIGhhcyBsZWFybnQgb2Ygbm9kZXMuGg5DTEFTU0lGSUNBVElPTiIWYXMgdGhlIGNoZWNrcG9pbnQgc2F5c1IWdGhhdCBvZiB0aGUgY2hlY2twb2ludHABehEKBGtpbmQSCUlORkVSRU5DRYIBDkNMQVNTSUZJQ0FUSU9OQgYKBF9qb2JCBwoFX3BhdGhCDQoLX25vZGVzX2ZpbGVCFAoSX3BhcmFtZXRlcnNfc2hhMjU2QgoKCF9jbGFzc2VzQg0KC190cmFpbmVkX29uKlIKB0pvYktpbmQSGAoUSk9CX0tJTkRfVU5TUEVDSUZJRUQQABIVChFKT0JfS0lORF9UUkFJTklORxABEhYKEkpPQl9LSU5EX0lORkVSRU5DRRACKnkKE0luZmVyZW5jZVBhcmFtZXRlcnMSJAogSU5GRVJFTkNFX1BBUkFNRVRFUlNfVU5TUEVDSUZJRUQQABIdChlJTkZFUkVOQ0VfUEFSQU1FVEVSU19CRVNUEAESHQoZSU5GRVJFTkNFX1BBUkFNRVRFUlNfTEFTVBACKr4BCg5JbmZlcmVuY2VOb2RlcxIfChtJTkZFUkVOQ0VfTk9ERVNfVU5TUEVDSUZJRUQQABIXChNJTkZFUkVOQ0VfTk9ERVNfQUxMEAESHAoYSU5GRVJFTkNFX05PREVTX1RSQUlOSU5HEAISHgoaSU5GRVJFTkNFX05PREVTX1ZBTElEQVRJT04QAxIYChRJTkZFUkVOQ0VfTk9ERVNfVEVTVBAEEhoKFklORkVSRU5DRV9OT0RFU19MSVNURUQQBSqMAQoMTGVhcm5pbmdUYXNrEh0KGUxFQVJOSU5HX1RBU0tfVU5TUEVDSUZJRUQQABIgChxMRUFSTklOR19UQVNLX0NMQVNTSUZJQ0FUSU9OEAESHQoZTEVBUk5JTkdfVEFTS19NVUxUSV9MQUJFTBACEhwKGExFQVJOSU5HX1RBU0tfUkVHUkVTU0lPThADKnQKD0luZmVyZW5jZU91dHB1dBIgChxJTkZFUkVOQ0VfT1VUUFVUX1VOU1BFQ0lGSUVEEAASGwoXSU5GRVJFTkNFX09VVFBVVF9MT0dJVFMQARIiCh5JTkZFUkVOQ0VfT1VUUFVUX1BST0JBQklMSVRJRVMQAiqFAQoPSW5mZXJlbmNlRm9ybWF0EiAKHElORkVSRU5DRV9GT1JNQVRfVU5TUEVDSUZJRUQQABIYChRJTkZFUkVOQ0VfRk9STUFUX05QWRABEhwKGElORkVSRU5DRV9GT1JNQVRfUEFSUVVFVBACEhgKFElORkVSRU5DRV9GT1JNQVRfQ1NWEANiBnByb3RvMw", [file_gnnd_v1_field]);
 
 /**
  * What is predicted, with which model. Model, sampling, features and propagation are those of the
@@ -77,6 +77,11 @@ export type InferenceSpec = Message<"gnnd.v1.InferenceSpec"> & {
    * @generated from field: repeated string node_ids = 11;
    */
   nodeIds: string[];
+
+  /**
+   * @generated from field: gnnd.v1.LearningTask task = 12;
+   */
+  task: LearningTask;
 };
 
 /**
@@ -143,6 +148,11 @@ export type InferenceSpecJson = {
    * @generated from field: repeated string node_ids = 11;
    */
   nodeIds?: string[];
+
+  /**
+   * @generated from field: gnnd.v1.LearningTask task = 12;
+   */
+  task?: LearningTaskJson;
 };
 
 /**
@@ -297,7 +307,55 @@ export const InferenceNodesSchema: GenEnum<InferenceNodes, InferenceNodesJson> =
   enumDesc(file_gnnd_v1_inference, 2);
 
 /**
- * What is written beside each node's class.
+ * What a model has learnt of nodes: the task of the dataset that it was trained on.
+ *
+ * @generated from enum gnnd.v1.LearningTask
+ */
+export enum LearningTask {
+  /**
+   * Not set: CLASSIFICATION.
+   *
+   * @generated from enum value: LEARNING_TASK_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Their classes.
+   *
+   * @generated from enum value: LEARNING_TASK_CLASSIFICATION = 1;
+   */
+  CLASSIFICATION = 1,
+
+  /**
+   * Which of several labels they have.
+   *
+   * @generated from enum value: LEARNING_TASK_MULTI_LABEL = 2;
+   */
+  MULTI_LABEL = 2,
+
+  /**
+   * Numbers.
+   *
+   * @generated from enum value: LEARNING_TASK_REGRESSION = 3;
+   */
+  REGRESSION = 3,
+}
+
+/**
+ * What a model has learnt of nodes: the task of the dataset that it was trained on.
+ *
+ * @generated from enum gnnd.v1.LearningTask
+ */
+export type LearningTaskJson = "LEARNING_TASK_UNSPECIFIED" | "LEARNING_TASK_CLASSIFICATION" | "LEARNING_TASK_MULTI_LABEL" | "LEARNING_TASK_REGRESSION";
+
+/**
+ * Describes the enum gnnd.v1.LearningTask.
+ */
+export const LearningTaskSchema: GenEnum<LearningTask, LearningTaskJson> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_inference, 3);
+
+/**
+ * What is written beside each node's prediction.
  *
  * @generated from enum gnnd.v1.InferenceOutput
  */
@@ -310,14 +368,14 @@ export enum InferenceOutput {
   UNSPECIFIED = 0,
 
   /**
-   * What the last layer gives, a number for each class.
+   * What the last layer gives, a number for each class, label or target.
    *
    * @generated from enum value: INFERENCE_OUTPUT_LOGITS = 1;
    */
   LOGITS = 1,
 
   /**
-   * Their softmax.
+   * Their softmax; of several labels the sigmoid of each.
    *
    * @generated from enum value: INFERENCE_OUTPUT_PROBABILITIES = 2;
    */
@@ -325,7 +383,7 @@ export enum InferenceOutput {
 }
 
 /**
- * What is written beside each node's class.
+ * What is written beside each node's prediction.
  *
  * @generated from enum gnnd.v1.InferenceOutput
  */
@@ -335,7 +393,7 @@ export type InferenceOutputJson = "INFERENCE_OUTPUT_UNSPECIFIED" | "INFERENCE_OU
  * Describes the enum gnnd.v1.InferenceOutput.
  */
 export const InferenceOutputSchema: GenEnum<InferenceOutput, InferenceOutputJson> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_inference, 3);
+  enumDesc(file_gnnd_v1_inference, 4);
 
 /**
  * How predictions are written.
@@ -383,5 +441,5 @@ export type InferenceFormatJson = "INFERENCE_FORMAT_UNSPECIFIED" | "INFERENCE_FO
  * Describes the enum gnnd.v1.InferenceFormat.
  */
 export const InferenceFormatSchema: GenEnum<InferenceFormat, InferenceFormatJson> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_inference, 4);
+  enumDesc(file_gnnd_v1_inference, 5);
 

@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { EpochReport, EpochReportJson } from "./epoch_report_pb.ts";
+import type { EpochReport, EpochReportJson, Metric, MetricJson } from "./epoch_report_pb.ts";
 import { file_gnnd_v1_epoch_report } from "./epoch_report_pb.ts";
 import type { ExecutorExit, ExecutorExitJson, ExecutorStatus, ExecutorStatusJson } from "./executor_pb.ts";
 import { file_gnnd_v1_executor } from "./executor_pb.ts";
@@ -24,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/job.proto.
  */
 export const file_gnnd_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSKMAQoHSm9iUGFjZRIdCgN3YXkYASABKA4yEC5nbm5kLnYxLlBsYW5XYXkSGgoScHJlZGljdGVkX2JhdGNoX25zGAIgASgDEhoKEnByZWRpY3RlZF9lcG9jaF9ucxgDIAEoAxIqCghtZWFzdXJlZBgEIAEoCzIYLmdubmQudjEuUGxhbk1lYXN1cmVtZW50Iu4FCgNKb2ISDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSHgoEc3BlYxgDIAEoCzIQLmdubmQudjEuSm9iU3BlYxIoCg5lZmZlY3RpdmVfc3BlYxgEIAEoCzIQLmdubmQudjEuSm9iU3BlYxIgCgVzdGF0ZRgFIAEoDjIRLmdubmQudjEuSm9iU3RhdGUSIAoFcGhhc2UYBiABKA4yES5nbm5kLnYxLkpvYlBoYXNlEiIKBmludGVudBgHIAEoDjISLmdubmQudjEuSm9iSW50ZW50Eh8KBnJlYXNvbhgIIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYCSABKAkSJgoIcHJvZ3Jlc3MYCiABKAsyFC5nbm5kLnYxLkpvYlByb2dyZXNzEiIKCGF0dGVtcHRzGAsgAygLMhAuZ25uZC52MS5BdHRlbXB0EiQKBmVwb2NocxgMIAMoCzIULmdubmQudjEuRXBvY2hSZXBvcnQSIgoGcmVzdWx0GA0gASgLMhIuZ25uZC52MS5Kb2JSZXN1bHQSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgRIAEoAxIWCg5kYXRhc2V0X2RpZ2VzdBgSIAEoCRIQCgh3YXJuaW5ncxgTIAMoCRISCgpudW1fZXBvY2hzGBQgASgFEh4KBHBhY2UYFSABKAsyEC5nbm5kLnYxLkpvYlBhY2USIwoGbWVtb3J5GBYgASgLMhMuZ25uZC52MS5NZW1vcnlQbGFuEhoKEmRldmljZV9raW5kX2Nob2ljZRgXIAEoCRISCgpjcmVhdGVkX2J5GBggASgJIusCCgtKb2JQcm9ncmVzcxINCgVlcG9jaBgBIAEoBRIOCgZlcG9jaHMYAiABKAUSGQoRYmF0Y2hlc19jb21taXR0ZWQYAyABKAMSGQoRYmF0Y2hlc19wZXJfZXBvY2gYBCABKAMSDwoHdmVyc2lvbhgFIAEoAxIMCgRsb3NzGAYgASgBEhQKDHZhbF9hY2N1cmFjeRgHIAEoARIYChBzZWVkc19wZXJfc2Vjb25kGAggASgBEhgKEGVkZ2VzX3Blcl9zZWNvbmQYCSABKAESFAoMcmVtYWluaW5nX21zGAogASgDEhMKC3F1ZXVlX2RlcHRoGAsgASgFEhYKDnF1ZXVlX2NhcGFjaXR5GAwgASgFEioKCWV4ZWN1dG9ycxgNIAMoCzIXLmdubmQudjEuRXhlY3V0b3JTdGF0dXMSLwoKZXZhbHVhdGlvbhgOIAEoCzIbLmdubmQudjEuRXZhbHVhdGlvblByb2dyZXNzIocBChJFdmFsdWF0aW9uUHJvZ3Jlc3MSJQoEa2luZBgBIAEoDjIXLmdubmQudjEuRXZhbHVhdGlvbktpbmQSDQoFZXBvY2gYAiABKAUSEQoJcm93c19kb25lGAMgASgDEhIKCnJvd3NfdG90YWwYBCABKAMSFAoMcmVtYWluaW5nX21zGAUgASgDIpUCCgdBdHRlbXB0Eg4KBm51bWJlchgBIAEoBRIuCgpzdGFydF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIwoKZW5kX3JlYXNvbhgEIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYBSABKAkSGQoRZXhlY3V0b3JfcmVzdGFydHMYBiABKAUSJAoFZXhpdHMYByADKAsyFS5nbm5kLnYxLkV4ZWN1dG9yRXhpdBIlCgdyZXN1bWVkGAggASgLMhQuZ25uZC52MS5SZXN1bWVQb2ludCJSCgtSZXN1bWVQb2ludBIOCgZlcG9jaHMYASABKAUSDwoHYmF0Y2hlcxgCIAEoAxINCgVpbWFnZRgDIAEoCRITCgtvdGhlcl9idWlsZBgEIAEoCCLjAQoJSm9iUmVzdWx0EhkKEXBhcmFtZXRlcnNfc2hhMjU2GAEgASgJEhYKDmNoZWNrcG9pbnRfZGlyGAIgASgJEhoKEnRlc3RfYWNjdXJhY3lfbGFzdBgDIAEoARIaChJ0ZXN0X2FjY3VyYWN5X2Jlc3QYBCABKAESEgoKYmVzdF9lcG9jaBgFIAEoBRIZChFiZXN0X3ZhbF9hY2N1cmFjeRgGIAEoARIOCgZlcG9jaHMYByABKAUSLAoLcHJlZGljdGlvbnMYCCABKAsyFy5nbm5kLnYxLkpvYlByZWRpY3Rpb25zIk4KDkpvYlByZWRpY3Rpb25zEg4KBmZvbGRlchgBIAEoCRINCgVub2RlcxgCIAEoAxINCgVieXRlcxgDIAEoAxIOCgZzaGEyNTYYBCABKAkqgQIKCEpvYlN0YXRlEhkKFUpPQl9TVEFURV9VTlNQRUNJRklFRBAAEhUKEUpPQl9TVEFURV9QRU5ESU5HEAESFwoTSk9CX1NUQVRFX1BSRVBBUklORxACEhUKEUpPQl9TVEFURV9SVU5OSU5HEAMSGAoUSk9CX1NUQVRFX0NBTkNFTExJTkcQBBIXChNKT0JfU1RBVEVfU1VDQ0VFREVEEAUSFAoQSk9CX1NUQVRFX0ZBSUxFRBAGEhcKE0pPQl9TVEFURV9DQU5DRUxMRUQQBxIYChRKT0JfU1RBVEVfU1VTUEVORElORxAIEhcKE0pPQl9TVEFURV9TVVNQRU5ERUQQCSpqCglKb2JJbnRlbnQSGgoWSk9CX0lOVEVOVF9VTlNQRUNJRklFRBAAEhIKDkpPQl9JTlRFTlRfUlVOEAESFQoRSk9CX0lOVEVOVF9DQU5DRUwQAhIWChJKT0JfSU5URU5UX1NVU1BFTkQQAyrdAQoISm9iUGhhc2USGQoVSk9CX1BIQVNFX1VOU1BFQ0lGSUVEEAASHQoZSk9CX1BIQVNFX0xPQURJTkdfREFUQVNFVBABEhkKFUpPQl9QSEFTRV9DQUxJQlJBVElORxACEhYKEkpPQl9QSEFTRV9TVEFSVElORxADEhYKEkpPQl9QSEFTRV9UUkFJTklORxAEEhgKFEpPQl9QSEFTRV9FVkFMVUFUSU5HEAUSGAoUSk9CX1BIQVNFX0ZJTkFMSVpJTkcQBhIYChRKT0JfUEhBU0VfUFJFRElDVElORxAHKq8BCg5FdmFsdWF0aW9uS2luZBIfChtFVkFMVUFUSU9OX0tJTkRfVU5TUEVDSUZJRUQQABIeChpFVkFMVUFUSU9OX0tJTkRfVkFMSURBVElPThABEh0KGUVWQUxVQVRJT05fS0lORF9URVNUX0xBU1QQAhIdChlFVkFMVUFUSU9OX0tJTkRfVEVTVF9CRVNUEAMSHgoaRVZBTFVBVElPTl9LSU5EX1BSRURJQ1RJT04QBGIGcHJvdG8z", [file_gnnd_v1_epoch_report, file_gnnd_v1_executor, file_gnnd_v1_job_plan, file_gnnd_v1_job_spec, file_gnnd_v1_memory_plan, file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("ChFnbm5kL3YxL2pvYi5wcm90bxIHZ25uZC52MSKMAQoHSm9iUGFjZRIdCgN3YXkYASABKA4yEC5nbm5kLnYxLlBsYW5XYXkSGgoScHJlZGljdGVkX2JhdGNoX25zGAIgASgDEhoKEnByZWRpY3RlZF9lcG9jaF9ucxgDIAEoAxIqCghtZWFzdXJlZBgEIAEoCzIYLmdubmQudjEuUGxhbk1lYXN1cmVtZW50Iu4FCgNKb2ISDAoEbmFtZRgBIAEoCRILCgN1aWQYAiABKAkSHgoEc3BlYxgDIAEoCzIQLmdubmQudjEuSm9iU3BlYxIoCg5lZmZlY3RpdmVfc3BlYxgEIAEoCzIQLmdubmQudjEuSm9iU3BlYxIgCgVzdGF0ZRgFIAEoDjIRLmdubmQudjEuSm9iU3RhdGUSIAoFcGhhc2UYBiABKA4yES5nbm5kLnYxLkpvYlBoYXNlEiIKBmludGVudBgHIAEoDjISLmdubmQudjEuSm9iSW50ZW50Eh8KBnJlYXNvbhgIIAEoDjIPLmdubmQudjEuUmVhc29uEg8KB21lc3NhZ2UYCSABKAkSJgoIcHJvZ3Jlc3MYCiABKAsyFC5nbm5kLnYxLkpvYlByb2dyZXNzEiIKCGF0dGVtcHRzGAsgAygLMhAuZ25uZC52MS5BdHRlbXB0EiQKBmVwb2NocxgMIAMoCzIULmdubmQudjEuRXBvY2hSZXBvcnQSIgoGcmVzdWx0GA0gASgLMhIuZ25uZC52MS5Kb2JSZXN1bHQSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0X3RpbWUYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgRIAEoAxIWCg5kYXRhc2V0X2RpZ2VzdBgSIAEoCRIQCgh3YXJuaW5ncxgTIAMoCRISCgpudW1fZXBvY2hzGBQgASgFEh4KBHBhY2UYFSABKAsyEC5nbm5kLnYxLkpvYlBhY2USIwoGbWVtb3J5GBYgASgLMhMuZ25uZC52MS5NZW1vcnlQbGFuEhoKEmRldmljZV9raW5kX2Nob2ljZRgXIAEoCRISCgpjcmVhdGVkX2J5GBggASgJIpEDCgtKb2JQcm9ncmVzcxINCgVlcG9jaBgBIAEoBRIOCgZlcG9jaHMYAiABKAUSGQoRYmF0Y2hlc19jb21taXR0ZWQYAyABKAMSGQoRYmF0Y2hlc19wZXJfZXBvY2gYBCABKAMSDwoHdmVyc2lvbhgFIAEoAxIMCgRsb3NzGAYgASgBEhQKDHZhbF9hY2N1cmFjeRgHIAEoARIYChBzZWVkc19wZXJfc2Vjb25kGAggASgBEhgKEGVkZ2VzX3Blcl9zZWNvbmQYCSABKAESFAoMcmVtYWluaW5nX21zGAogASgDEhMKC3F1ZXVlX2RlcHRoGAsgASgFEhYKDnF1ZXVlX2NhcGFjaXR5GAwgASgFEioKCWV4ZWN1dG9ycxgNIAMoCzIXLmdubmQudjEuRXhlY3V0b3JTdGF0dXMSLwoKZXZhbHVhdGlvbhgOIAEoCzIbLmdubmQudjEuRXZhbHVhdGlvblByb2dyZXNzEiQKC3ZhbF9tZXRyaWNzGA8gAygLMg8uZ25uZC52MS5NZXRyaWMihwEKEkV2YWx1YXRpb25Qcm9ncmVzcxIlCgRraW5kGAEgASgOMhcuZ25uZC52MS5FdmFsdWF0aW9uS2luZBINCgVlcG9jaBgCIAEoBRIRCglyb3dzX2RvbmUYAyABKAMSEgoKcm93c190b3RhbBgEIAEoAxIUCgxyZW1haW5pbmdfbXMYBSABKAMilQIKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEi4KCnN0YXJ0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIjCgplbmRfcmVhc29uGAQgASgOMg8uZ25uZC52MS5SZWFzb24SDwoHbWVzc2FnZRgFIAEoCRIZChFleGVjdXRvcl9yZXN0YXJ0cxgGIAEoBRIkCgVleGl0cxgHIAMoCzIVLmdubmQudjEuRXhlY3V0b3JFeGl0EiUKB3Jlc3VtZWQYCCABKAsyFC5nbm5kLnYxLlJlc3VtZVBvaW50IlIKC1Jlc3VtZVBvaW50Eg4KBmVwb2NocxgBIAEoBRIPCgdiYXRjaGVzGAIgASgDEg0KBWltYWdlGAMgASgJEhMKC290aGVyX2J1aWxkGAQgASgIIuYCCglKb2JSZXN1bHQSGQoRcGFyYW1ldGVyc19zaGEyNTYYASABKAkSFgoOY2hlY2twb2ludF9kaXIYAiABKAkSGgoSdGVzdF9hY2N1cmFjeV9sYXN0GAMgASgBEhoKEnRlc3RfYWNjdXJhY3lfYmVzdBgEIAEoARISCgpiZXN0X2Vwb2NoGAUgASgFEhkKEWJlc3RfdmFsX2FjY3VyYWN5GAYgASgBEg4KBmVwb2NocxgHIAEoBRIsCgtwcmVkaWN0aW9ucxgIIAEoCzIXLmdubmQudjEuSm9iUHJlZGljdGlvbnMSKgoRdGVzdF9tZXRyaWNzX2xhc3QYCSADKAsyDy5nbm5kLnYxLk1ldHJpYxIqChF0ZXN0X21ldHJpY3NfYmVzdBgKIAMoCzIPLmdubmQudjEuTWV0cmljEikKEGJlc3RfdmFsX21ldHJpY3MYCyADKAsyDy5nbm5kLnYxLk1ldHJpYyJOCg5Kb2JQcmVkaWN0aW9ucxIOCgZmb2xkZXIYASABKAkSDQoFbm9kZXMYAiABKAMSDQoFYnl0ZXMYAyABKAMSDgoGc2hhMjU2GAQgASgJKoECCghKb2JTdGF0ZRIZChVKT0JfU1RBVEVfVU5TUEVDSUZJRUQQABIVChFKT0JfU1RBVEVfUEVORElORxABEhcKE0pPQl9TVEFURV9QUkVQQVJJTkcQAhIVChFKT0JfU1RBVEVfUlVOTklORxADEhgKFEpPQl9TVEFURV9DQU5DRUxMSU5HEAQSFwoTSk9CX1NUQVRFX1NVQ0NFRURFRBAFEhQKEEpPQl9TVEFURV9GQUlMRUQQBhIXChNKT0JfU1RBVEVfQ0FOQ0VMTEVEEAcSGAoUSk9CX1NUQVRFX1NVU1BFTkRJTkcQCBIXChNKT0JfU1RBVEVfU1VTUEVOREVEEAkqagoJSm9iSW50ZW50EhoKFkpPQl9JTlRFTlRfVU5TUEVDSUZJRUQQABISCg5KT0JfSU5URU5UX1JVThABEhUKEUpPQl9JTlRFTlRfQ0FOQ0VMEAISFgoSSk9CX0lOVEVOVF9TVVNQRU5EEAMq3QEKCEpvYlBoYXNlEhkKFUpPQl9QSEFTRV9VTlNQRUNJRklFRBAAEh0KGUpPQl9QSEFTRV9MT0FESU5HX0RBVEFTRVQQARIZChVKT0JfUEhBU0VfQ0FMSUJSQVRJTkcQAhIWChJKT0JfUEhBU0VfU1RBUlRJTkcQAxIWChJKT0JfUEhBU0VfVFJBSU5JTkcQBBIYChRKT0JfUEhBU0VfRVZBTFVBVElORxAFEhgKFEpPQl9QSEFTRV9GSU5BTElaSU5HEAYSGAoUSk9CX1BIQVNFX1BSRURJQ1RJTkcQByqvAQoORXZhbHVhdGlvbktpbmQSHwobRVZBTFVBVElPTl9LSU5EX1VOU1BFQ0lGSUVEEAASHgoaRVZBTFVBVElPTl9LSU5EX1ZBTElEQVRJT04QARIdChlFVkFMVUFUSU9OX0tJTkRfVEVTVF9MQVNUEAISHQoZRVZBTFVBVElPTl9LSU5EX1RFU1RfQkVTVBADEh4KGkVWQUxVQVRJT05fS0lORF9QUkVESUNUSU9OEARiBnByb3RvMw", [file_gnnd_v1_epoch_report, file_gnnd_v1_executor, file_gnnd_v1_job_plan, file_gnnd_v1_job_spec, file_gnnd_v1_memory_plan, file_gnnd_v1_types, file_google_protobuf_timestamp]);
 
 /**
  * A job's epochs without their evaluations, predicted and measured.
@@ -523,7 +523,7 @@ export type JobProgress = Message<"gnnd.v1.JobProgress"> & {
   loss: number;
 
   /**
-   * Last validation accuracy, 0 to 1.
+   * Last validation accuracy, 0 to 1; 0 where the dataset has no classes.
    *
    * @generated from field: double val_accuracy = 7;
    */
@@ -577,6 +577,13 @@ export type JobProgress = Message<"gnnd.v1.JobProgress"> & {
    * @generated from field: gnnd.v1.EvaluationProgress evaluation = 14;
    */
   evaluation?: EvaluationProgress | undefined;
+
+  /**
+   * Of the last evaluation of the validation nodes; the first decides which parameters are best.
+   *
+   * @generated from field: repeated gnnd.v1.Metric val_metrics = 15;
+   */
+  valMetrics: Metric[];
 };
 
 /**
@@ -628,7 +635,7 @@ export type JobProgressJson = {
   loss?: number | "NaN" | "Infinity" | "-Infinity";
 
   /**
-   * Last validation accuracy, 0 to 1.
+   * Last validation accuracy, 0 to 1; 0 where the dataset has no classes.
    *
    * @generated from field: double val_accuracy = 7;
    */
@@ -682,6 +689,13 @@ export type JobProgressJson = {
    * @generated from field: gnnd.v1.EvaluationProgress evaluation = 14;
    */
   evaluation?: EvaluationProgressJson;
+
+  /**
+   * Of the last evaluation of the validation nodes; the first decides which parameters are best.
+   *
+   * @generated from field: repeated gnnd.v1.Metric val_metrics = 15;
+   */
+  valMetrics?: MetricJson[];
 };
 
 /**
@@ -1015,14 +1029,14 @@ export type JobResult = Message<"gnnd.v1.JobResult"> & {
   checkpointDir: string;
 
   /**
-   * At the last epoch, 0 to 1.
+   * At the last epoch, 0 to 1; 0 where the dataset has no classes, as the other accuracies.
    *
    * @generated from field: double test_accuracy_last = 3;
    */
   testAccuracyLast: number;
 
   /**
-   * At the epoch of the best validation accuracy, 0 to 1.
+   * At the epoch that was the best on the validation nodes, 0 to 1.
    *
    * @generated from field: double test_accuracy_best = 4;
    */
@@ -1056,6 +1070,27 @@ export type JobResult = Message<"gnnd.v1.JobResult"> & {
    * @generated from field: gnnd.v1.JobPredictions predictions = 8;
    */
   predictions?: JobPredictions | undefined;
+
+  /**
+   * On the test nodes, at the last epoch.
+   *
+   * @generated from field: repeated gnnd.v1.Metric test_metrics_last = 9;
+   */
+  testMetricsLast: Metric[];
+
+  /**
+   * On the test nodes, at the best epoch.
+   *
+   * @generated from field: repeated gnnd.v1.Metric test_metrics_best = 10;
+   */
+  testMetricsBest: Metric[];
+
+  /**
+   * On the validation nodes, at the best epoch.
+   *
+   * @generated from field: repeated gnnd.v1.Metric best_val_metrics = 11;
+   */
+  bestValMetrics: Metric[];
 };
 
 /**
@@ -1079,14 +1114,14 @@ export type JobResultJson = {
   checkpointDir?: string;
 
   /**
-   * At the last epoch, 0 to 1.
+   * At the last epoch, 0 to 1; 0 where the dataset has no classes, as the other accuracies.
    *
    * @generated from field: double test_accuracy_last = 3;
    */
   testAccuracyLast?: number | "NaN" | "Infinity" | "-Infinity";
 
   /**
-   * At the epoch of the best validation accuracy, 0 to 1.
+   * At the epoch that was the best on the validation nodes, 0 to 1.
    *
    * @generated from field: double test_accuracy_best = 4;
    */
@@ -1120,6 +1155,27 @@ export type JobResultJson = {
    * @generated from field: gnnd.v1.JobPredictions predictions = 8;
    */
   predictions?: JobPredictionsJson;
+
+  /**
+   * On the test nodes, at the last epoch.
+   *
+   * @generated from field: repeated gnnd.v1.Metric test_metrics_last = 9;
+   */
+  testMetricsLast?: MetricJson[];
+
+  /**
+   * On the test nodes, at the best epoch.
+   *
+   * @generated from field: repeated gnnd.v1.Metric test_metrics_best = 10;
+   */
+  testMetricsBest?: MetricJson[];
+
+  /**
+   * On the validation nodes, at the best epoch.
+   *
+   * @generated from field: repeated gnnd.v1.Metric best_val_metrics = 11;
+   */
+  bestValMetrics?: MetricJson[];
 };
 
 /**

@@ -1,0 +1,205 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "partition.h"
+#include "test/support/record_builder.h"
+#include "train/node_targets.h"
+#include "train/torch_work.h"
+#include "training_loop.h"
+
+namespace gnnd {
+namespace {
+
+using test::EvaluateNodes;
+using test::LogitsOf;
+using test::Loop;
+using test::Partition;
+using test::TestRecord;
+
+constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
+
+// A partition whose groups are to be learnt as labels: a node has that of its group, and every
+// fourth one that of the next group as well; some are not known.
+struct Labelled : Partition {
+  Labelled() : Partition(300, 4, 8, 6) {
+    for (uint32_t v = 0; v < labels.size(); ++v) {
+      for (uint32_t c = 0; c < 4; ++c) {
+        const bool has = v % 4 == c || (v % 16 < 4 && (v + 1) % 4 == c);
+        bits.push_back(v % 7 == c ? kUnknownLabel : static_cast<uint8_t>(has));
+        // The number of a group, in each direction; half of them known.
+        values.push_back((v + c) % 2 == 0 ? kUnknown
+                                          : static_cast<float>(v % 4) - static_cast<float>(c));
+      }
+    }
+  }
+
+  TrainOptions As(Task task) const {
+    TrainOptions options = Options(ModelType::kGraphSage);
+    options.targets.task = task;
+    options.targets.width = 4;
+    options.targets.labels = {};
+    if (task == Task::kMultiLabel) options.targets.label_bits = bits;
+    if (task == Task::kRegression) options.targets.values = values;
+    return options;
+  }
+
+  std::vector<uint8_t> bits;
+  std::vector<float> values;
+};
+
+void Train(Loop* loop, const Labelled& data, uint32_t epochs) {
+  for (uint32_t epoch = 0; epoch < epochs; ++epoch) {
+    loop->Step(TestRecord(data.graph, {{17, epoch, 0}, data.train, {-1, -1}, false}));
+  }
+}
+
+EvalResult Evaluated(Loop* loop, EvalNodes nodes) {
+  const auto result =
+      EvaluateNodes(loop->work(), nodes, {.floats = loop->parameters()}, [] { return true; });
+  REQUIRE(result.ok());
+  return *result;
+}
+
+std::vector<uint32_t> Nodes(const std::vector<int64_t>& given) {
+  return {given.begin(), given.end()};
+}
+
+}  // namespace
+
+TEST_CASE("GraphSAGE learns labels of which a node has several, and counts them as they are") {
+  const Labelled data;
+  Loop loop(data.As(Task::kMultiLabel));
+  Train(&loop, data, 120);
+  const EvalResult result = Evaluated(&loop, EvalNodes::kTest);
+  const Metrics metrics = MetricsOf(Task::kMultiLabel, result);
+  CHECK(metrics[Metric::kMicroF1] > 0.85);
+  CHECK(metrics[Metric::kMacroF1] > 0.85);
+
+  const std::vector<uint32_t> nodes = Nodes(data.test);
+  const std::vector<float> logits = LogitsOf(loop.work(), loop.parameters(), nodes);
+  std::vector<ClassCounts> counts(4);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (uint32_t c = 0; c < 4; ++c) {
+      const uint8_t bit = data.bits[nodes[i] * 4 + c];
+      if (bit == kUnknownLabel) continue;
+      const bool predicted = logits[i * 4 + c] > 0;
+      counts[c].predicted += predicted;
+      counts[c].actual += bit;
+      counts[c].hits += predicted && bit == 1;
+    }
+  }
+  CHECK(result.nodes == nodes.size());
+  for (uint32_t c = 0; c < 4; ++c) {
+    CHECK(result.classes[c].predicted == counts[c].predicted);
+    CHECK(result.classes[c].actual == counts[c].actual);
+    CHECK(result.classes[c].hits == counts[c].hits);
+  }
+}
+
+TEST_CASE("GraphSAGE regresses on several numbers, and its errors are those of its outputs") {
+  const Labelled data;
+  TrainOptions options = data.As(Task::kRegression);
+  Loop loop(options);
+  const double before =
+      MetricsOf(Task::kRegression, Evaluated(&loop, EvalNodes::kTest))[Metric::kMae];
+  Train(&loop, data, 150);
+  const EvalResult result = Evaluated(&loop, EvalNodes::kValidation);
+  const Metrics metrics = MetricsOf(Task::kRegression, result);
+  CHECK(metrics[Metric::kMae] < 0.5 * before);
+  const std::vector<uint32_t> nodes = Nodes(data.val);
+  const std::vector<float> outputs = LogitsOf(loop.work(), loop.parameters(), nodes);
+  double absolute = 0;
+  double squared = 0;
+  double loss = 0;
+  uint64_t known = 0;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    double of_node = 0;
+    for (uint32_t t = 0; t < 4; ++t) {
+      const float target = data.values[nodes[i] * 4 + t];
+      if (std::isnan(target)) continue;
+      const double error = double{outputs[i * 4 + t]} - double{target};
+      absolute += std::abs(error);
+      squared += error * error;
+      of_node += error * error / 2;  // two of a node's four are known
+      ++known;
+    }
+    loss += of_node;
+  }
+  CHECK(result.values == known);
+  CHECK(metrics[Metric::kMae] == doctest::Approx(absolute / static_cast<double>(known)));
+  CHECK(metrics[Metric::kRmse] == doctest::Approx(std::sqrt(squared / static_cast<double>(known))));
+  CHECK(result.loss_sum == doctest::Approx(loss));
+}
+
+TEST_CASE("weights of classes multiply losses and gradients, and weights of 1 change no bit") {
+  const Labelled data;
+  const TestRecord record(data.graph, {{17, 0, 0}, data.train, {-1, -1}, false});
+  const auto train = [&](std::span<const float> weights) {
+    TrainOptions options = data.Options(ModelType::kGraphSage);
+    options.targets.weights = weights;
+    Loop loop(options);
+    const BatchReport report = loop.Step(record);
+    return std::pair(report.loss_sum, loop.gradient());
+  };
+  const std::vector<float> ones(4, 1.0F);
+  const std::vector<float> twos(4, 2.0F);
+  const auto [loss, gradient] = train({});
+  CHECK(train(ones).first == loss);
+  CHECK(test::SameBits(train(ones).second, gradient));
+  const auto [doubled, twice] = train(twos);
+  CHECK(doubled == doctest::Approx(2 * loss));
+  double off = 0;
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    off = std::max(off, std::abs(double{twice[i]} - 2 * double{gradient[i]}));
+  }
+  CHECK(off < 1e-5);
+  // Only the nodes of class 0 are left.
+  const std::vector<float> first = {1, 1e-6F, 1e-6F, 1e-6F};
+  CHECK(train(first).first < 0.5 * loss);
+}
+
+TEST_CASE("balanced weights give classes equal shares, and labels as much as nodes without them") {
+  const std::vector<int32_t> labels = {0, 0, 0, 1, 1, 2, 0, -1};
+  NodeTargets classes;
+  classes.width = 4;
+  classes.labels = labels;
+  const std::vector<int64_t> train = {0, 1, 2, 3, 4, 5};
+  const std::vector<float> weights = WeightsOf({.balanced = true}, classes, train);
+  CHECK(weights == std::vector<float>{0.5F, 0.75F, 1.5F, 1.0F});
+  CHECK(WeightsOf({.weights = {1, 2}}, classes, train) == std::vector<float>{1, 2});
+  const std::vector<uint8_t> bits = {1, 0, 1, 255, 0, 0, 0, 255};
+  NodeTargets several;
+  several.task = Task::kMultiLabel;
+  several.width = 2;
+  several.label_bits = bits;
+  const std::vector<int64_t> all = {0, 1, 2, 3};
+  CHECK(WeightsOf({.balanced = true}, several, all) == std::vector<float>{1.0F, 1.0F});
+  const std::vector<int64_t> some = {0, 2, 3};
+  CHECK(WeightsOf({.balanced = true}, several, some) == std::vector<float>{2.0F, 1.0F});
+}
+
+TEST_CASE("a node without a known target is no training node, and is named") {
+  Labelled data;
+  for (uint32_t c = 0; c < 4; ++c) {
+    data.bits[data.train[5] * 4 + c] = kUnknownLabel;
+    data.values[static_cast<uint64_t>(data.val[2]) * 4 + c] = kUnknown;
+  }
+  Loop loop(data.As(Task::kMultiLabel));
+  const TestRecord record(data.graph, {{17, 0, 0}, data.train, {-1, -1}, false});
+  ExtractReport report;
+  const Status extracted = loop.work().Extract(record.view(), 0, &report);
+  CHECK(extracted.code() == Code::kDatasetCorrupt);
+  CHECK(extracted.message().find(std::to_string(data.train[5])) != std::string::npos);
+  const auto made = TorchWork::Create(data.As(Task::kRegression));
+  REQUIRE_FALSE(made.ok());
+  CHECK(made.status().message().find("no target that is known") != std::string::npos);
+}
+
+}  // namespace gnnd

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/graph/dataset.h"
+#include "core/ledger/eval_result.h"
+
+// What is learnt of nodes, by the dataset's task, and how far from it a model's outputs are.
+
+namespace gnnd {
+
+// That of some nodes, beside each other.
+struct TargetRows {
+  std::vector<uint32_t> labels;  // kClassification: [nodes]
+  std::vector<float> values;     // else [nodes, width], NaN = not known; labels are 0 or 1
+};
+
+// Borrowed: of a dataset's nodes, or of a propagation's rows.
+struct NodeTargets {
+  Task task = Task::kClassification;
+  uint32_t width = 0;                     // classes, labels of a node, or its targets
+  std::span<const int32_t> labels{};      // kClassification: [nodes], -1 = none
+  std::span<const uint8_t> label_bits{};  // kMultiLabel: [nodes, width], kUnknownLabel = not known
+  std::span<const float> values{};        // kRegression: [nodes, width], NaN = not known
+  // [width], or empty: of a node's class, or of a label where it is there. They multiply losses; a
+  // sum of losses is divided by the number of nodes, not by their weights.
+  std::span<const float> weights{};
+
+  uint64_t rows() const;  // nodes; 0 where nothing is known of anybody
+  // Whether the node can be learnt from: it has a class of the model, or a known value.
+  bool Has(uint64_t node) const;
+  // One that it has not, for people.
+  const char* what() const;
+  // REQUIRES: each Has its target.
+  void Read(std::span<const uint32_t> nodes, TargetRows* rows) const;
+  void ReadValues(uint64_t node, float* to) const;  // not of kClassification
+};
+
+// Adds nodes and what a model says of them to a chunk's result.
+class EvalCount {
+ public:
+  // `with_loss`: and their loss.
+  EvalCount(const NodeTargets& targets, bool with_loss, EvalResult* result)
+      : targets_(targets), with_loss_(with_loss), result_(result) {
+    if (targets.task != Task::kRegression) result->classes.resize(targets.width);
+  }
+  void Add(uint64_t node, std::span<const float> outputs);
+  // kNumericDivergence when the loss, or an error, is not finite.
+  Status Finish() const;
+
+ private:
+  void AddClass(uint64_t node, std::span<const float> logits);
+  void AddLabels(std::span<const float> logits);
+  void AddErrors(std::span<const float> outputs);
+
+  const NodeTargets& targets_;
+  const bool with_loss_;
+  EvalResult* const result_;
+  std::vector<float> known_;  // of one node
+};
+
+NodeTargets TargetsOf(const Dataset& dataset);
+
+// How losses are weighted by class. Not of kRegression.
+struct ClassWeighting {
+  std::vector<float> weights{};  // or none
+  // In place of them: each class has the same share of the training nodes' losses, and the mean
+  // weight of these nodes is 1: nodes / (classes * nodes of the class), as scikit-learn's
+  // "balanced". Of labels: nodes that lack one / nodes that have it. 1 where nobody has it.
+  bool balanced = false;
+};
+// NodeTargets::weights.
+std::vector<float> WeightsOf(const ClassWeighting& weighting, const NodeTargets& targets,
+                             std::span<const int64_t> train);
+
+}  // namespace gnnd

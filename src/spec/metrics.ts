@@ -1,0 +1,82 @@
+/** Numbers that evaluations come to, by name, for whoever shows them. */
+
+export interface Metric {
+  readonly name: string;
+  readonly value: number;
+}
+
+/**
+ * In the order in which they are shown: of those that an evaluation has, the first decides which
+ * parameters are the best and when a job stops early.
+ */
+export const metricNames = [
+  'accuracy',
+  'micro_f1',
+  'macro_f1',
+  'roc_auc',
+  'average_precision',
+  'mae',
+  'rmse',
+] as const;
+export type MetricName = (typeof metricNames)[number];
+
+/** Those of which less is better; they have the unit of the targets. */
+const errorNames: ReadonlySet<string> = new Set<MetricName>(['mae', 'rmse']);
+
+/** For people: "micro F1". */
+const titles: Readonly<Record<string, string>> = {
+  micro_f1: 'micro F1',
+  macro_f1: 'macro F1',
+  roc_auc: 'ROC-AUC',
+  average_precision: 'average precision',
+  mae: 'MAE',
+  rmse: 'RMSE',
+};
+
+export function metricTitle(name: string): string {
+  return titles[name] ?? name.replaceAll('_', ' ');
+}
+
+/** Whether a larger value is a worse one. */
+export function isError(name: string): boolean {
+  return errorNames.has(name);
+}
+
+/** An accuracy in percent, other shares and errors with four digits. */
+export function metricText({ name, value }: Metric): string {
+  if (name === 'accuracy') return `${(100 * value).toFixed(1)} %`;
+  return isError(name) ? String(Number(value.toPrecision(4))) : value.toFixed(4);
+}
+
+/** "val micro F1 0.8123". */
+export function metricPhrase(split: string, metric: Metric): string {
+  return `${split} ${metricTitle(metric.name)} ${metricText(metric)}`;
+}
+
+/** What an evaluation came to, as the API says it; what came before metrics has an accuracy. */
+interface Evaluated {
+  readonly valMetrics: readonly Metric[];
+  readonly valAccuracy?: number | undefined;
+}
+interface Tested {
+  readonly testMetricsBest: readonly Metric[];
+  readonly testAccuracyBest: number;
+  readonly testMetricsLast: readonly Metric[];
+  readonly testAccuracyLast: number;
+}
+
+/** The one that decides; undefined where nothing was evaluated. */
+export function valMetricOf({ valMetrics, valAccuracy }: Evaluated): Metric | undefined {
+  const [first] = valMetrics;
+  if (first !== undefined) return first;
+  return valAccuracy === undefined ? undefined : { name: 'accuracy', value: valAccuracy };
+}
+
+/** The same of test nodes, with the best parameters and with the last. */
+export function testMetricsOf(result: Tested): { readonly best: Metric; readonly last: Metric } {
+  const accuracy = (value: number): Metric => ({ name: 'accuracy', value });
+  return {
+    best: result.testMetricsBest[0] ?? accuracy(result.testAccuracyBest),
+    last: result.testMetricsLast[0] ?? accuracy(result.testAccuracyLast),
+  };
+}
