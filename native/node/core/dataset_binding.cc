@@ -119,6 +119,7 @@ Task<void> FillReserved(int fd, const DatasetLocation& location, const TopologyO
 
 void DefineDataset(Subject& subject) {
   subject.Enum<FeatureType>()
+      .Enum<DatasetTask>()
       .Struct<DatasetCounts>()
       .Struct<DatasetLocation>()
       .Struct<DatasetProblem>()
