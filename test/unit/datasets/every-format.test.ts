@@ -373,10 +373,34 @@ tasks: [{train_set: [{data: [{name: seeds, format: numpy, path: ../../x.npy}]}]}
     expect(await linesOf('GRAPHBOLT', treeOf(files))).toEqual([
       'set/val-labels.npy: has 2 labels for 1 nodes of set/val-seeds.npy',
     ]);
+    const wide = { ...graphBolt('csv', several), 'set/val-labels.npy': setLabels([[1, 0, 1]]) };
+    expect(await linesOf('GRAPHBOLT', treeOf(wide))).toEqual([
+      'set/val-labels.npy: has 3 labels a node, set/train-labels.npy has 2',
+    ]);
+    const three = npy('float32', [1, 1, 2], new Float32Array(2));
+    const cube = { ...graphBolt('csv', several), 'set/val-labels.npy': three };
+    expect(await linesOf('GRAPHBOLT', treeOf(cube))).toEqual([
+      'set/val-labels.npy: has float32 (1, 1, 2), expected [nodes] or [nodes, labels]',
+    ]);
     const outside = { ...graphBolt('csv'), 'set/val-seeds.npy': int64(5) };
     expect(await linesOf('GRAPHBOLT', treeOf(outside))).toEqual([
       'set/val-seeds.npy: has 5 at index 0, expected a number from 0 to below 5',
     ]);
+  });
+
+  test('may list the nodes of a set in any order, and call its task a regression', async () => {
+    const files = graphBolt('csv', several);
+    const { digest } = await tryImport('GRAPHBOLT', treeOf(files));
+    const turned = {
+      'set/train-seeds.npy': int64(...split.train.toReversed()),
+      'set/train-labels.npy': setLabels(
+        split.train.toReversed().map((node) => severalRows[node] ?? []),
+      ),
+    };
+    expect((await tryImport('GRAPHBOLT', treeOf({ ...files, ...turned }))).digest).toBe(digest);
+    const metadata = String(files['metadata.yaml']).replace('classification', 'regression');
+    const named = await tryImport('GRAPHBOLT', treeOf({ ...files, 'metadata.yaml': metadata }));
+    expect(named.manifest.task).toBe('REGRESSION');
   });
 });
 
