@@ -46,7 +46,7 @@ export function JobsView() {
 }
 
 function JobTable({ jobs }: { readonly jobs: readonly Job[] }) {
-  if (jobs.length === 0) return <p class="empty">No job yet: gnnctl job create job.yaml</p>;
+  if (jobs.length === 0) return <p class="empty">No job yet: gnnctl job create -f job.yaml</p>;
   return (
     <table class="jobs">
       <thead>

@@ -58,6 +58,16 @@ class Pages(unittest.TestCase):
         self.assertGreater(names["accuracy"], 0.75)
         self.assertAlmostEqual(names["accuracy"], names["job"].message.result.test_accuracy_best, 3)
 
+    def test_the_readme(self):
+        (part,) = re.findall(r"```python\n(.*?)```", self.text_of("../README.md"), re.DOTALL)
+        # The daemon and its datasets are those of other tests, too.
+        part = part.replace('"mine"', '"of-the-readme"').replace("epochs=20", "epochs=2")
+        names = {"pyg_data": pyg_data()}
+        self.run_all([part], names)
+        self.assertEqual(names["job"].message.result.epochs, 2)
+        self.assertEqual(type(names["module"]).__name__, "GraphSAGE")
+        names["client"].close()
+
     def text_of(self, name):
         return (DOCS / name).read_text()
 
