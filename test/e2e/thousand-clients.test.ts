@@ -53,7 +53,7 @@ function watches(): Watcher {
   return { client, isOpen, ended };
 }
 
-test('a thousand clients that come at once watch one job to its end, and leave nothing', async () => {
+test('a thousand clients that come at once watch a job to its end, and leave nothing', async () => {
   const spec: SpecInit = { dataset: 'cora', training: { epochs: 100_000 }, ...pair };
   await daemon.createJob('busy', spec);
   await daemon.until('busy', ({ state }) => state === JobState.RUNNING);
