@@ -1,5 +1,6 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import {
   existsSync,
   mkdirSync,
@@ -7,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
@@ -23,7 +25,7 @@ import { skipped } from '../support/skipped.ts';
 const found = spawnSync('slurmctld', ['-V']).status === 0 && process.getuid?.() === 0;
 const host = hostname().split('.')[0] ?? '';
 let folder: string;
-const stops: (() => void)[] = [];
+const stops: (() => Promise<unknown>)[] = [];
 
 const configuration = () => `
 ClusterName=gnnd-test
@@ -52,21 +54,30 @@ PartitionName=low Nodes=${host} Default=YES PriorityTier=1 PreemptMode=REQUEUE G
 PartitionName=high Nodes=${host} PriorityTier=10 PreemptMode=OFF
 `;
 
+const environment = () => ({ ...process.env, SLURM_CONF: join(folder, 'slurm.conf') });
+
 /** A process that stays in the foreground, ended after the tests. */
 function serve(command: string, ...args: string[]): void {
-  const env = { ...process.env, SLURM_CONF: join(folder, 'slurm.conf') };
-  const child = spawn(command, args, { env, stdio: 'ignore' });
-  stops.push(() => void child.kill('SIGTERM'));
+  const child = spawn(command, args, { env: environment(), stdio: 'ignore' });
+  const over = once(child, 'exit');
+  stops.push(() => (child.kill('SIGTERM') ? over : Promise.resolve()));
 }
 
 function slurm(command: string, ...args: string[]): string {
-  const env = { ...process.env, SLURM_CONF: join(folder, 'slurm.conf') };
-  return execFileSync(command, args, { cwd: folder, env, encoding: 'utf8' });
+  return execFileSync(command, args, { cwd: folder, env: environment(), encoding: 'utf8' });
 }
 
+/** What batch jobs have said so far, in bytes. */
+function saidBytes(): number {
+  const files = readdirSync(folder).filter((name) => name.endsWith('.out'));
+  return files.reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+}
+
+/** However slow a host is: only where nobody says anything any more it has failed. */
 async function until(isSo: () => boolean): Promise<void> {
-  const deadline = Date.now() + hangMs;
+  let [deadline, said] = [0, -1];
   while (!isSo()) {
+    if (saidBytes() !== said) [deadline, said] = [Date.now() + hangMs, saidBytes()];
     if (Date.now() > deadline) throw new Error(`waited in vain: ${isSo}`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
@@ -74,8 +85,7 @@ async function until(isSo: () => boolean): Promise<void> {
 
 /** Whether Slurm answers and says that. */
 function says(command: string, args: readonly string[], what: RegExp): boolean {
-  const env = { ...process.env, SLURM_CONF: join(folder, 'slurm.conf') };
-  return what.test(spawnSync(command, args, { env, encoding: 'utf8' }).stdout ?? '');
+  return what.test(spawnSync(command, args, { env: environment(), encoding: 'utf8' }).stdout ?? '');
 }
 
 beforeAll(async () => {
@@ -103,8 +113,12 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  for (const stop of stops.reverse()) stop();
-  if (found) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  if (!found) return;
+  // Jobs first: what a test that failed left would write on.
+  spawnSync('scancel', ['--user=root', '--signal=KILL', '--full'], { env: environment() });
+  await until(() => !says('squeue', ['-h'], /\S/));
+  for (const stop of stops.reverse()) await stop();
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 
 /** A batch file as docs/fleets.md has it. */
@@ -146,7 +160,7 @@ test('a preempted job is queued again and ends with the undisturbed model', asyn
   await until(() => isOver(parts));
   expect(outputOf('parts')).toMatch(/DUE TO PREEMPTION[\s\S]*it goes on[\s\S]*SUCCEEDED/);
   expect(digestIn('parts')).toBe(digestIn('whole'));
-});
+}, 1_200_000);
 
 test('an array trains random seeds beside each other', async (context) => {
   if (!found) return context.skip(skipped('jobs under Slurm', 'no slurm-wlm, or not root'));
@@ -155,4 +169,4 @@ test('an array trains random seeds beside each other', async (context) => {
   await until(() => isOver(array));
   const digests = ['seed1', 'seed2', 'seed3'].map(digestIn);
   expect(new Set(digests).size).toBe(3);
-});
+}, 900_000);
