@@ -27,8 +27,14 @@ export interface CurrentJob {
 /** Bytes of jobs that are kept for the next watch: those of the latest events. */
 const keptBytesMax = 4 * 1024 * 1024;
 
+type JobEvent = Extract<WatchEvent, { readonly job: JobRecord }>;
+
+/** The bytes, and what of the event they depend on beside the revision: not the job, which is larger. */
 interface Part {
-  readonly event: Extract<WatchEvent, { readonly job: JobRecord }>;
+  readonly progress: JobProgress | null;
+  readonly numEpochs: number;
+  readonly reason: string;
+  readonly message: string;
   readonly bytes: Uint8Array;
 }
 
@@ -37,17 +43,17 @@ export function createWatchMessages(jobs: Jobs): WatchMessages {
   const parts = new Map<string, Part>();
   let keptBytes = 0;
 
-  const jobPart = (event: Part['event']): Uint8Array => {
+  const jobPart = (event: JobEvent): Uint8Array => {
     const { job } = event;
     const key = `${job.uid}/${job.revision}/${event.kind === 'PROGRESS' ? 'LIST' : 'FULL'}`;
     const known = parts.get(key);
-    if (known !== undefined && isSame(known.event, event)) return known.bytes;
+    if (known !== undefined && isSame(known, event)) return known.bytes;
     const view = event.kind === 'PROGRESS' ? 'LIST' : 'FULL';
     const { progress, numEpochs } = event;
     const message = { job: jobToProto(job, { progress, numEpochs, epochs: [] }, view) };
     const bytes = toBinary(WatchJobResponseSchema, create(WatchJobResponseSchema, message));
     parts.delete(key);
-    parts.set(key, { event, bytes });
+    parts.set(key, { progress, numEpochs, reason: job.reason, message: job.message, bytes });
     keptBytes += bytes.length - (known?.bytes.length ?? 0);
     for (const [oldest, part] of parts) {
       if (keptBytes <= keptBytesMax) break;
@@ -85,12 +91,12 @@ export function createWatchMessages(jobs: Jobs): WatchMessages {
   };
 }
 
-/** Whether two events of one revision show the job in the same words. */
-function isSame(known: Part['event'], event: Part['event']): boolean {
+/** Whether the event of one revision shows the job in the words that are known. */
+function isSame(known: Part, event: JobEvent): boolean {
   return (
     known.progress === event.progress &&
     known.numEpochs === event.numEpochs &&
-    known.job.reason === event.job.reason &&
-    known.job.message === event.job.message
+    known.reason === event.job.reason &&
+    known.message === event.job.message
   );
 }

@@ -247,6 +247,7 @@ export class JobAttempt {
     this.#crew?.close();
     this.#crew = null;
     this.#preparation.close();
+    this.#context.native.hostReturnMemory();
   }
 
   /** Runs a step; what it throws becomes `attemptFailed`. */

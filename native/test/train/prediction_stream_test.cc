@@ -112,8 +112,8 @@ Received Stream(Trained* trained, const std::vector<uint32_t>& nodes, bool all) 
   REQUIRE(pipe(ends.data()) == 0);
   Status status;
   std::thread writer([&] {
-    status = StreamPredictions(trained->work.get(),
-                               {trained->parameters, nodes, all, kClasses, ends[1]});
+    status = StreamPredictions(trained->work.get(), {trained->parameters, nodes, all, kClasses,
+                                                     Task::kClassification, ends[1]});
     close(ends[1]);
   });
   Received received = FramesOf(ends[0]);
@@ -164,7 +164,8 @@ TEST_CASE("a stream ends when its reader is gone, and refuses parameters of anot
   std::array<int, 2> ends;
   REQUIRE(pipe(ends.data()) == 0);
   close(ends[0]);
-  PredictionRequest request{trained.parameters, {1, 2}, false, kClasses, ends[1]};
+  PredictionRequest request{trained.parameters,    {1, 2}, false, kClasses,
+                            Task::kClassification, ends[1]};
   CHECK(StreamPredictions(trained.work.get(), request).code() == Code::kAborted);
   request.parameters = request.parameters.first(16);
   CHECK(StreamPredictions(trained.work.get(), request).code() == Code::kInvalidArgument);

@@ -200,7 +200,7 @@ Status ExportAll(const Folder& folder) {
   WriteNpy<float>(folder / "graph" / "features.npy", "<f4", features, kFeatures);
   TrainOptions data;
   data.features = RowTable(features, kFeatures);
-  data.labels = labels;
+  data.targets.labels = labels;
   data.topology = graph.view();
   for (const Export& model : Exports()) {
     GNND_TRY(ExportModel(folder / model.name, model, data, &random));

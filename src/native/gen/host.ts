@@ -33,6 +33,8 @@ export interface HostFunctions {
   hostConfine(unixSockets: boolean): void;
   /** A descriptor that holds the lock for the process's life; null when another holds it. */
   hostLock(path: string): number | null;
+  /** Free memory of the native heap goes back to the kernel; some milliseconds. */
+  hostReturnMemory(): void;
   /** native/core/base/bus_error.h */
   hostExplainBusErrors(exitCode: number): void;
   /** native/core/base/loop_watch.h */
