@@ -29,7 +29,7 @@ const keptBytesMax = 4 * 1024 * 1024;
 
 type JobEvent = Extract<WatchEvent, { readonly job: JobRecord }>;
 
-/** The bytes, and what of the event they depend on beside the revision: not the job, which is larger. */
+/** Bytes, and what they depend on beside the revision; not the event, whose job is larger. */
 interface Part {
   readonly progress: JobProgress | null;
   readonly numEpochs: number;
