@@ -98,22 +98,28 @@ class Predictions:
 
     #: [n] node ids, int64.
     nodes: np.ndarray
-    #: [n] classes, int64: of the largest logit, the lowest of equals.
+    #: [n] classes, int64: of the largest logit, the lowest of equals. Of several labels a node
+    #: [n, C] of 0 and 1, of regression [n, C] float32: the numbers.
     classes: np.ndarray
     #: [n, C] float32; None unless asked for.
     logits: np.ndarray | None = None
-    #: [n, C] float32, rows add up to 1; None unless asked for.
+    #: [n, C] float32, rows add up to 1, but of several labels; None unless asked for.
     probabilities: np.ndarray | None = None
     #: What the dataset calls the nodes; None unless they were asked for by that.
     ids: list[str] | None = None
-    #: What the dataset calls its classes, by number; None where they have no names.
+    #: What the dataset calls its classes, labels or targets; None where they have no names.
     class_names: list[str] | None = None
 
     @property
-    def names(self) -> list[str] | None:
-        """[n] names of `classes`; None where classes have none."""
+    def names(self) -> list[str] | list[list[str]] | None:
+        """[n] names of `classes`, a list of those that it has for each node of several labels;
+        None where classes have none, and of numbers."""
         known = self.class_names
-        return None if known is None else [known[label] for label in self.classes]
+        if known is None or self.classes.dtype.kind == "f":
+            return None
+        if self.classes.ndim == 1:
+            return [known[label] for label in self.classes]
+        return [[known[label] for label in np.flatnonzero(row)] for row in self.classes]
 
     def __len__(self) -> int:
         return len(self.nodes)

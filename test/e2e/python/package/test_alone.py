@@ -267,6 +267,15 @@ class Files(unittest.TestCase):
         self.assertEqual(again.classes.tolist(), [2, 0, 2])
         self.assertEqual(again.logits.tolist(), [[4, 5], [0, 1], [4, 5]])
 
+    def test_of_predictions_have_names_of_one_class_of_labels_or_none(self):
+        def names(classes):
+            return files.Predictions(np.arange(2), classes, class_names=["a", "b", "c"]).names
+
+        self.assertEqual(names(np.array([2, 0])), ["c", "a"])
+        several = np.array([[1, 0, 1], [0, 0, 0]], np.uint8)
+        self.assertEqual(names(several), [["a", "c"], []])
+        self.assertIsNone(names(np.zeros((2, 3), np.float32)))
+
 
 class Arrays(unittest.TestCase):
     def test_that_are_mapped_files_are_linked_and_others_written_once(self):
