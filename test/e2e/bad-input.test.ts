@@ -199,10 +199,10 @@ describe('a folder of arrays', () => {
       { 'indptr.npy': npy('float64', [4], Float64Array.of(0, 1, 3, 4)) },
     ],
     [
-      'labels of the wrong dtype',
+      'labels of two nodes',
       'labels.npy',
-      /has dtype float32, expected/,
-      { 'labels.npy': float32(0, 1, 0) },
+      /has 2 rows, expected 3/,
+      { 'labels.npy': float32(0, 1) },
     ],
     ['features of one axis', 'features.npy', /has shape/, { 'features.npy': float32(1, 2, 3) }],
     [
@@ -239,7 +239,7 @@ describe('a folder of arrays', () => {
 
   test('with several bad files is answered with all of them', async () => {
     const { 'val.npy': _, ...rest } = good;
-    const bad = { ...rest, ...cut('indices.npy', 0), 'labels.npy': float32(0, 1, 0) };
+    const bad = { ...rest, ...cut('indices.npy', 0), 'labels.npy': float32(0, 1) };
     const files = (await problemsOf(folderOf(bad))).map((problem) => problem.split(':')[0]);
     expect([...new Set(files)].sort()).toEqual(['indices.npy', 'labels.npy', 'val.npy']);
   });
