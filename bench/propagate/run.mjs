@@ -37,6 +37,7 @@ function shapeOf(name) {
 const [numNodes, numFeatures] = shapeOf('features');
 const counts = {
   ...{ numNodes, numFeatures, numEdges: shapeOf('indices')[0], numClasses: 2 ** 30 },
+  task: 'CLASSIFICATION',
   ...{ train: shapeOf('train')[0], val: shapeOf('val')[0], test: shapeOf('test')[0] },
   featureDtype: 'float32',
 };

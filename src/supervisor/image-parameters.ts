@@ -4,9 +4,12 @@ import { readRegular } from '../base/regular-file.ts';
 /** What of an image (docs/formats/image.md) another job can begin with. */
 
 /** By format: where numbers lie, and the bytes between the header and the parameters. */
+const newer = { versions: 240, optimizerVersions: 248, bests: 256, sumsBytes: 128 };
 const formats = new Map([
   [2, { versions: 232, optimizerVersions: 240, bests: 248, sumsBytes: 64 }],
-  [3, { versions: 240, optimizerVersions: 248, bests: 256, sumsBytes: 128 }],
+  [3, newer],
+  // What differs lies behind the parameters.
+  [4, newer],
 ]);
 const headerBytesMin = 328;
 const digestBytes = 32;
@@ -26,7 +29,7 @@ export async function imageParameters(path: string, which: 'BEST' | 'LAST'): Pro
   const found = bytes.readUInt32LE(at.format);
   const format = formats.get(found);
   if (format === undefined) {
-    const known = [...formats.keys()].join(' and ');
+    const known = [...formats.keys()].join(', ');
     throw new Error(`${path} has format ${found}; this gnnd reads ${known}`);
   }
   const end = bytes.length - digestBytes;

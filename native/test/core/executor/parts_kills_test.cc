@@ -190,7 +190,9 @@ class PredictionFolder {
   std::vector<ChunkMark> Marks() const {
     const std::string bytes = Bytes("chunks.bin");
     std::vector<ChunkMark> marks(bytes.size() / sizeof(ChunkMark));
-    std::memcpy(marks.data(), bytes.data(), marks.size() * sizeof(ChunkMark));
+    if (!marks.empty()) {
+      std::memcpy(marks.data(), bytes.data(), marks.size() * sizeof(ChunkMark));
+    }
     return marks;
   }
 
