@@ -231,8 +231,8 @@ TEST_CASE("a step wakes those who hold what is due now") {
     ThreadCrew crew(segment);
     crew.AddSampler(0);
     for (const uint32_t device : {1U, 2U}) {
-      crew.AddTrainer(Role::kTrainer, device, [&](FakeTrainWork& work) {
-        work.before_gradient = [&](uint32_t, uint32_t batch) {
+      crew.AddTrainer(Role::kTrainer, device, [&, device](FakeTrainWork& work) {
+        work.before_gradient = [&, device](uint32_t, uint32_t batch) {
           // The other one holds a batch and sleeps.
           if (batch == 0) {
             Eventually([&] {
