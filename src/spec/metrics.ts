@@ -9,15 +9,7 @@ export interface Metric {
  * In the order in which they are shown: of those that an evaluation has, the first decides which
  * parameters are the best and when a job stops early.
  */
-export const metricNames = [
-  'accuracy',
-  'micro_f1',
-  'macro_f1',
-  'roc_auc',
-  'average_precision',
-  'mae',
-  'rmse',
-] as const;
+export const metricNames = ['accuracy', 'micro_f1', 'macro_f1', 'mae', 'rmse'] as const;
 export type MetricName = (typeof metricNames)[number];
 
 /** Those of which less is better; they have the unit of the targets. */
@@ -27,8 +19,6 @@ const errorNames: ReadonlySet<string> = new Set<MetricName>(['mae', 'rmse']);
 const titles: Readonly<Record<string, string>> = {
   micro_f1: 'micro F1',
   macro_f1: 'macro F1',
-  roc_auc: 'ROC-AUC',
-  average_precision: 'average precision',
   mae: 'MAE',
   rmse: 'RMSE',
 };
@@ -46,6 +36,12 @@ export function isError(name: string): boolean {
 export function metricText({ name, value }: Metric): string {
   if (name === 'accuracy') return `${(100 * value).toFixed(1)} %`;
   return isError(name) ? String(Number(value.toPrecision(4))) : value.toFixed(4);
+}
+
+/** "72.1 %", "micro F1 0.8123": an accuracy needs no name, it is the usual. */
+export function metricLabel(metric: Metric): string {
+  const text = metricText(metric);
+  return metric.name === 'accuracy' ? text : `${metricTitle(metric.name)} ${text}`;
 }
 
 /** "val micro F1 0.8123". */

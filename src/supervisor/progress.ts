@@ -220,8 +220,6 @@ function metricsOf(metrics: EvaluationMetrics): readonly Metric[] {
     accuracy: metrics.accuracy,
     micro_f1: metrics.microF1,
     macro_f1: metrics.macroF1,
-    roc_auc: metrics.rocAuc,
-    average_precision: metrics.averagePrecision,
     mae: metrics.mae,
     rmse: metrics.rmse,
   };

@@ -3,7 +3,7 @@ import { DeviceState, DeviceStateSchema, HostService } from '../api/gen/gnnd/v1/
 import { type Job, JobStateSchema } from '../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../api/gen/gnnd/v1/job_service_pb.ts';
 import { shortName } from '../spec/enum-names.ts';
-import { type Metric, metricText, metricTitle } from '../spec/metrics.ts';
+import { metricLabel } from '../spec/metrics.ts';
 import { call } from './api.ts';
 import { wallMs } from './clock.ts';
 import { duration, idOf, msOf, short } from './format.ts';
@@ -90,18 +90,12 @@ function JobRow({ job }: { readonly job: Job }) {
         </small>
       </td>
       <td data-label="Loss">{progress === undefined ? '–' : short(progress.loss)}</td>
-      <td data-label="Validation">{validation === undefined ? '–' : validationText(validation)}</td>
+      <td data-label="Validation">{validation === undefined ? '–' : metricLabel(validation)}</td>
       <td data-label="Made">
         {madeMs === null ? '–' : `${duration(Math.max(0, wallMs() - madeMs))} ago`}
       </td>
     </tr>
   );
-}
-
-/** An accuracy needs no name: it is the usual. */
-function validationText(metric: Metric): string {
-  const text = metricText(metric);
-  return metric.name === 'accuracy' ? text : `${metricTitle(metric.name)} ${text}`;
 }
 
 export function StateBadge({ job }: { readonly job: Job }) {

@@ -10,7 +10,7 @@ import {
 } from '../../api/gen/gnnd/v1/checkpoint_service_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { numberOf, shortName, shortNames } from '../../spec/enum-names.ts';
-import { type Metric, metricText, metricTitle } from '../../spec/metrics.ts';
+import { type Metric, metricLabel } from '../../spec/metrics.ts';
 import { CliError } from '../session/exit.ts';
 import { waitFor } from '../session/interrupt.ts';
 import type { Run } from '../session/run.ts';
@@ -72,11 +72,7 @@ function decides(title: string, read: (row: Checkpoint) => Metric): Column<Check
   return {
     title,
     align: 'right',
-    shown(row) {
-      const metric = read(row);
-      const text = metricText(metric);
-      return metric.name === 'accuracy' ? text : `${metricTitle(metric.name)} ${text}`;
-    },
+    shown: (row) => metricLabel(read(row)),
     plain: (row) => String(read(row).value),
   };
 }

@@ -97,7 +97,7 @@ class Dataset:
 
 def task_of(number: int) -> Task:
     """Of a message; a daemon of an earlier version says nothing."""
-    task: Task = get_args(Task)[max(number, 1) - 1]
+    task: Task = get_args(Task)[max(number - pb.DATASET_TASK_CLASSIFICATION, 0)]
     return task
 
 
@@ -108,7 +108,7 @@ def task_number(task: str | None) -> Any:
     name = task.upper().replace("-", "_")
     if name not in NOUNS:
         raise ValueError(f"task {task!r}: expected one of {', '.join(NOUNS)}")
-    return list(NOUNS).index(name) + 1
+    return pb.DatasetTask.Value(f"DATASET_TASK_{name}")
 
 
 def import_source(

@@ -32,13 +32,11 @@ export const inferenceRule: Rule = (spec, { check }) => {
     const why = isListed ? 'expected none beside nodes_file' : 'only for nodes LISTED';
     check.violate('spec.inference.node_ids', `${nodeIds.length} given: ${why}`);
   }
-  if (isListed && file === '') {
-    const hasIds = nodeIds.length > 0;
-    if (!hasIds)
-      check.violate('spec.inference.nodes_file', 'required for nodes LISTED, or node_ids');
+  if (isListed && file === '' && nodeIds.length === 0) {
+    check.violate('spec.inference.nodes_file', 'required for nodes LISTED, or node_ids');
   } else if (!isListed && file !== '') {
     check.violate('spec.inference.nodes_file', `${show(file)}: only for nodes LISTED`);
-  } else if (isListed && !isAbsolute(file)) {
+  } else if (isListed && file !== '' && !isAbsolute(file)) {
     check.violate('spec.inference.nodes_file', `${show(file)}: expected an absolute path`);
   }
   const shares = inference.outputs.indexOf('PROBABILITIES');

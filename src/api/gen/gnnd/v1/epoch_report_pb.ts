@@ -21,7 +21,7 @@ export const file_gnnd_v1_epoch_report: GenFile = /*@__PURE__*/
  */
 export type Metric = Message<"gnnd.v1.Metric"> & {
   /**
-   * accuracy, micro_f1, macro_f1, roc_auc, average_precision, mae, rmse.
+   * accuracy, micro_f1, macro_f1, mae, rmse.
    *
    * @generated from field: string name = 1;
    */
@@ -42,7 +42,7 @@ export type Metric = Message<"gnnd.v1.Metric"> & {
  */
 export type MetricJson = {
   /**
-   * accuracy, micro_f1, macro_f1, roc_auc, average_precision, mae, rmse.
+   * accuracy, micro_f1, macro_f1, mae, rmse.
    *
    * @generated from field: string name = 1;
    */
