@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "core/base/check.h"
@@ -66,11 +67,37 @@ void NodeTargets::ReadValues(uint64_t node, float* to) const {
 
 void EvalCount::Add(uint64_t node, std::span<const float> outputs) {
   ++result_->nodes;
+  if (targets_.ranked_columns > 0) AddScores(node, outputs);
   if (targets_.task == Task::kClassification) return AddClass(node, outputs);
   known_.resize(targets_.width);
   targets_.ReadValues(node, known_.data());
   if (targets_.task == Task::kMultiLabel) return AddLabels(outputs);
   AddErrors(outputs);
+}
+
+// Of labels their logits. Of classes the logarithm of their probability: logits of one node alone
+// can be compared, not those of two.
+void EvalCount::AddScores(uint64_t node, std::span<const float> logits) {
+  std::vector<float>& scores = result_->scores;
+  std::vector<Outcome>& outcomes = result_->outcomes;
+  const auto add = [&](float score, bool positive) {
+    scores.push_back(score);
+    outcomes.push_back(positive ? Outcome::kPositive : Outcome::kNegative);
+  };
+  if (targets_.task == Task::kMultiLabel) {
+    scores.insert(scores.end(), logits.begin(), logits.end());
+    const auto bits = targets_.label_bits.subspan(node * targets_.width, targets_.width);
+    std::ranges::transform(bits, std::back_inserter(outcomes), [](uint8_t bit) {
+      return bit <= 1 ? static_cast<Outcome>(bit) : Outcome::kUnknown;
+    });
+    return;
+  }
+  const auto label = static_cast<uint32_t>(targets_.labels[node]);
+  if (targets_.width == 2) return add(logits[1] - logits[0], label == 1);
+  const double all = CrossEntropy<float>(logits, 0, nullptr) + static_cast<double>(logits[0]);
+  for (uint32_t c = 0; c < targets_.width; ++c) {
+    add(static_cast<float>(static_cast<double>(logits[c]) - all), c == label);
+  }
 }
 
 void EvalCount::AddClass(uint64_t node, std::span<const float> logits) {

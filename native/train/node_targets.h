@@ -28,6 +28,9 @@ struct NodeTargets {
   // [width], or empty: of a node's class, or of a label where it is there. They multiply losses; a
   // sum of losses is divided by the number of nodes, not by their weights.
   std::span<const float> weights{};
+  // That evaluations rank nodes by (core/ledger/ranking.h): none; of two classes one, for the
+  // second; else one for each class or label.
+  uint32_t ranked_columns = 0;
 
   uint64_t rows() const;  // nodes; 0 where nothing is known of anybody
   // Whether the node can be learnt from: it has a class of the model, or a known value.
@@ -53,6 +56,7 @@ class EvalCount {
 
  private:
   void AddClass(uint64_t node, std::span<const float> logits);
+  void AddScores(uint64_t node, std::span<const float> logits);
   void AddLabels(std::span<const float> logits);
   void AddErrors(std::span<const float> outputs);
 

@@ -19,6 +19,7 @@ Status ReadTargets(const RowsOptions& options, uint64_t rows, RowFiles* files) {
   const uint64_t width = options.model.out_dim;
   targets->task = options.task;
   targets->width = options.model.out_dim;
+  targets->ranked_columns = options.ranked_columns;
   switch (options.task) {
     case Task::kClassification:
       GNND_TRY(files->labels.Expect({NpyType::kInt32}, {rows}));

@@ -20,9 +20,9 @@ namespace gnnd {
 void WriteRunning(const ParameterManifest& manifest, const std::vector<RunningValue>& running,
                   std::span<const float> parameters, uint64_t rows, std::span<float> gradient);
 
-// Of [rows, classes] in the host's memory, which are `rows` of the targets. kNumericDivergence when
-// the loss is not finite.
-Status CountRows(const at::Tensor& logits, std::span<const uint32_t> rows,
+// Of [rows, classes] in the host's memory, which are `rows` of the targets, the first of which is
+// so many behind the first that is evaluated. kNumericDivergence when the loss is not finite.
+Status CountRows(const at::Tensor& logits, std::span<const uint32_t> rows, uint64_t first,
                  const NodeTargets& targets, bool with_loss, EvalResult* result);
 
 }  // namespace gnnd

@@ -192,7 +192,7 @@ class RowsWork final : public TorchWork {
     return Guarded([&] {
       at::Tensor logits;
       GNND_TRY(Evaluate(parameters, &logits));
-      return CountRows(logits, evaluated_.rows, files_.targets, validates, result);
+      return CountRows(logits, evaluated_.rows, begin - first, files_.targets, validates, result);
     });
   }
 

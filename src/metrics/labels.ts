@@ -46,7 +46,15 @@ export type Wait = (typeof waits)[number];
 export const splits = ['TRAIN', 'VAL', 'TEST'] as const;
 export type Split = (typeof splits)[number];
 
-export const evalMetrics = ['ACCURACY', 'MICRO_F1', 'MACRO_F1', 'MAE', 'RMSE'] as const;
+export const evalMetrics = [
+  'ACCURACY',
+  'MICRO_F1',
+  'MACRO_F1',
+  'ROC_AUC',
+  'AVERAGE_PRECISION',
+  'MAE',
+  'RMSE',
+] as const;
 
 export const queueSides = ['ENQUEUE', 'DEQUEUE'] as const;
 export type QueueSide = (typeof queueSides)[number];

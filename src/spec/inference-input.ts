@@ -28,6 +28,10 @@ export interface Completed {
 const inherited = ['model', 'sampling', 'features', 'propagation', 'training'] as const;
 /** Groups that an inference has no use for. */
 const useless = ['cache', 'placement', 'queue'] as const;
+const uselessLeaves: ReadonlySet<string> = new Set([
+  'evaluation.every_epochs',
+  'evaluation.metric',
+]);
 
 /**
  * `given` with the model, sampling, features, propagation and training of the trained job; what the
@@ -65,6 +69,7 @@ function decidedBefore(given: JobSpecInput, spec: JobSpecInput): JobSpecInput {
       method,
       fanouts: isSame ? (evaluation?.fanouts ?? []) : ownFanouts,
       maxBytes: given.evaluation?.maxBytes ?? evaluation?.maxBytes,
+      metric: evaluation?.metric,
     },
   };
 }
@@ -85,7 +90,7 @@ function* unwanted(given: JobSpecInput, completed: JobSpecInput): Generator<Fiel
     const [group = ''] = leaf.path.split('.');
     const isInherited = inherited.some((each) => each === group);
     const isUseless = useless.some((each) => each === group);
-    if (!isInherited && !isUseless && leaf.path !== 'evaluation.every_epochs') continue;
+    if (!isInherited && !isUseless && !uselessLeaves.has(leaf.path)) continue;
     const value = valueAt(given, leaf);
     const wanted = valueAt(completed, leaf);
     if (value === undefined || isSame(value, wanted ?? leaf.neutral)) continue;

@@ -1,4 +1,8 @@
+import type { JobSpec, LearningTask } from './job-spec.ts';
+
 /** Numbers that evaluations come to, by name, for whoever shows them. */
+
+export type DecidingMetric = Exclude<JobSpec['evaluation']['metric'], 'AUTO'>;
 
 export interface Metric {
   readonly name: string;
@@ -6,11 +10,40 @@ export interface Metric {
 }
 
 /**
- * In the order in which they are shown: of those that an evaluation has, the first decides which
- * parameters are the best and when a job stops early.
+ * In the order in which they are shown, but for the one that decides which parameters are the best
+ * and when a job stops early: that one is first.
  */
-export const metricNames = ['accuracy', 'micro_f1', 'macro_f1', 'mae', 'rmse'] as const;
+export const metricNames = [
+  'accuracy',
+  'micro_f1',
+  'macro_f1',
+  'roc_auc',
+  'average_precision',
+  'mae',
+  'rmse',
+] as const;
 export type MetricName = (typeof metricNames)[number];
+
+/** What decides unless the spec says otherwise. */
+export const usualMetric = {
+  CLASSIFICATION: 'ACCURACY',
+  MULTI_LABEL: 'MICRO_F1',
+  REGRESSION: 'MAE',
+} as const satisfies Readonly<Record<LearningTask, DecidingMetric>>;
+
+const ofClasses = ['MICRO_F1', 'MACRO_F1', 'ROC_AUC', 'AVERAGE_PRECISION'] as const;
+
+/** What decides which parameters are the best, and on an early stop; specs once had none. */
+export function decidingMetric({ evaluation }: JobSpec, task: LearningTask): DecidingMetric {
+  return evaluation.metric === 'AUTO' ? usualMetric[task] : evaluation.metric;
+}
+
+/** Those that evaluations of a task come to, and may decide. */
+export const metricsOfTask: Readonly<Record<LearningTask, readonly DecidingMetric[]>> = {
+  CLASSIFICATION: ['ACCURACY', ...ofClasses],
+  MULTI_LABEL: ofClasses,
+  REGRESSION: ['MAE', 'RMSE'],
+};
 
 /** Those of which less is better; they have the unit of the targets. */
 const errorNames: ReadonlySet<string> = new Set<MetricName>(['mae', 'rmse']);
@@ -19,6 +52,7 @@ const errorNames: ReadonlySet<string> = new Set<MetricName>(['mae', 'rmse']);
 const titles: Readonly<Record<string, string>> = {
   micro_f1: 'micro F1',
   macro_f1: 'macro F1',
+  roc_auc: 'ROC AUC',
   mae: 'MAE',
   rmse: 'RMSE',
 };

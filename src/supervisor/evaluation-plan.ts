@@ -8,6 +8,7 @@ import type {
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { AttemptInput } from './attempt-types.ts';
 import { edgeWeightsOf, type JobLayout } from './job-layout.ts';
+import { rankedOf } from './ranking.ts';
 
 /** How a job's evaluations are cut, and where their hidden rows lie: from spec and sizes alone. */
 
@@ -22,10 +23,11 @@ export function evaluationPlanOf(
   { spec, dataset, cacheFolder }: Pick<AttemptInput, 'spec' | 'dataset' | 'cacheFolder'>,
 ): EvaluationPlan {
   const { counts } = dataset;
-  if (model.numHops > 0) return { ...rowEvaluationSizes(counts), scratchFolder: '' };
+  const ranked = rankedOf(spec, counts).rankedColumns > 0;
+  if (model.numHops > 0) return { ...rowEvaluationSizes(counts, ranked), scratchFolder: '' };
   const sampled = spec.evaluation.method === 'SAMPLED';
   const { widths } = manifest;
-  const sizes = native.evaluationSizes({ counts, model, sampled, widths });
+  const sizes = native.evaluationSizes({ counts, model, sampled, ranked, widths });
   const { scratchBytes, keptBytes, inMemory } = scratchOf(spec, sizes);
   return {
     ...sizes,
@@ -38,9 +40,9 @@ export function evaluationPlanOf(
 const rowsOfChunk = 4096;
 
 /** Rows are evaluated as they lie in their files: nothing is kept between them. */
-export function rowEvaluationSizes({ val, test }: DatasetCounts): EvaluationSizes {
+export function rowEvaluationSizes({ val, test }: DatasetCounts, ranked: boolean): EvaluationSizes {
   const chunks = Math.ceil(Math.max(val, test) / rowsOfChunk);
-  return { chunks, scratchBytes: 0, keptBytes: 0, workBytes: 0 };
+  return { chunks: ranked ? 2 * chunks : chunks, scratchBytes: 0, keptBytes: 0, workBytes: 0 };
 }
 
 /** What is shared by all Trainers, and whether it lies in memory. */

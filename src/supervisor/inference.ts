@@ -68,9 +68,16 @@ export function inferencePlanOf(
   { spec, counts, nodes }: { spec: JobSpec; counts: DatasetCounts; nodes: number },
 ): EvaluationPlan {
   const predicted = { ...counts, val: nodes, test: 0 };
-  if (takesRows(spec.model.type)) return { ...rowEvaluationSizes(predicted), scratchFolder: '' };
+  if (takesRows(spec.model.type))
+    return { ...rowEvaluationSizes(predicted, false), scratchFolder: '' };
   const sampled = spec.evaluation.method === 'SAMPLED';
-  const sizes = native.evaluationSizes({ counts: predicted, model, sampled, widths });
+  const sizes = native.evaluationSizes({
+    counts: predicted,
+    model,
+    sampled,
+    ranked: false,
+    widths,
+  });
   return { ...sizes, keptBytes: 0, scratchFolder: '' };
 }
 
@@ -102,6 +109,9 @@ export function inferenceSegment(
     evaluationChunks: chunks,
     evaluationClasses: 0,
     task: 'CLASSIFICATION',
+    decides: 'ACCURACY',
+    rankedColumns: 0,
+    rankedNodes: 0,
     lowWater: 0,
     stopPatience: 0,
     stopMinDelta: 0,

@@ -11,11 +11,13 @@ import type {
 import { mayCache } from '../spec/cache-spec.ts';
 import { hasOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { decidingMetric, usualMetric } from '../spec/metrics.ts';
 import { sharesHistory } from '../spec/rules/history.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { adapts, favours, scaleParts } from '../spec/rules/locality.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import { type CachedRows, historyConfigOf, noHistory } from './history.ts';
+import { rankedOf } from './ranking.ts';
 
 /** What a job's spec means in native terms: options, sizes, the segment to make. */
 
@@ -163,6 +165,7 @@ export function jobSegment(
 ): SegmentSpec {
   const { spec } = request;
   const { batchesPerStep, staleness, stalenessCompensation } = spec.training;
+  const { rankedColumns, rankedNodes } = rankedOf(spec, request.counts);
   return {
     ...common(request),
     registeredBytes: registeredBytesOf(request, numSlots, recordBytes),
@@ -178,6 +181,9 @@ export function jobSegment(
     evaluateEveryEpochs: spec.evaluation.everyEpochs,
     evaluationChunks: evaluation.chunks,
     evaluationClasses: request.counts.task === 'REGRESSION' ? 0 : request.counts.numClasses,
+    decides: decidingMetric(spec, request.counts.task),
+    rankedColumns,
+    rankedNodes,
     lowWater: Math.floor(numSlots / 4),
     stopPatience: spec.training.earlyStop.patienceEpochs,
     stopMinDelta: spec.training.earlyStop.minDelta,
@@ -204,6 +210,8 @@ export function trialSegment(request: SegmentRequest): SegmentSpec {
     evaluateEveryEpochs: 0,
     evaluationChunks: 0,
     evaluationClasses: 0,
+    decides: usualMetric[request.counts.task],
+    ...{ rankedColumns: 0, rankedNodes: 0 },
     lowWater: 0,
     stopPatience: 0,
     stopMinDelta: 0,

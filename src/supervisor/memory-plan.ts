@@ -18,6 +18,7 @@ import { scratchOf } from './evaluation-plan.ts';
 import { inferenceParts, inferenceSizesOf } from './inference-memory.ts';
 import { type JobLayout, layoutOf, queueSlots } from './job-layout.ts';
 import { pinnedPlanOf } from './pinned-plan.ts';
+import { rankedOf } from './ranking.ts';
 import { placeRows } from './row-placement.ts';
 import { deviceWorkBytes, readTokens, tokenBytes } from './row-sizes.ts';
 import { rowWorkBytes } from './row-work.ts';
@@ -237,7 +238,9 @@ function evaluationParts(
   const { model, manifest } = layout;
   const sampled = spec.evaluation.method === 'SAMPLED';
   const { widths } = manifest;
-  const sizes = native.evaluationSizes({ counts, model, sampled, widths });
+  const { rankedColumns, bytes } = rankedOf(spec, counts);
+  const ranked = rankedColumns > 0;
+  const sizes = native.evaluationSizes({ counts, model, sampled, ranked, widths });
   const scratch = scratchOf(spec, sizes);
   return [
     {
@@ -253,6 +256,13 @@ function evaluationParts(
       isBound: true,
       field: 'evaluation.max_bytes',
       remedy: 'with less they are made anew each time',
+    },
+    {
+      name: 'scores that evaluations rank nodes by',
+      bytes,
+      isBound: true,
+      field: 'evaluation.metric',
+      remedy: 'ROC_AUC and AVERAGE_PRECISION of many classes and nodes are only computed if asked',
     },
     {
       name: 'the work of evaluations',

@@ -1,5 +1,6 @@
 import {
   counters,
+  type DecidingMetric,
   type EvaluationMetrics,
   type ExecutorSnapshot,
   type SegmentEpoch,
@@ -160,7 +161,7 @@ export function epochReportOf(
   if (epoch.ledgerDigest !== epoch.expectedLedgerDigest) {
     throw new Error(`epoch ${epoch.epoch}: the ledger shows a batch not committed exactly once`);
   }
-  const valMetrics = evaluation === null ? [] : metricsOf(evaluation.metrics);
+  const valMetrics = evaluation === null ? [] : metricsOf(evaluation);
   return {
     epoch: epoch.epoch,
     batches: epoch.batches,
@@ -206,7 +207,7 @@ function busyOf(executor: ExecutorSnapshot): number {
 
 /** Of an epoch whose parameters the test nodes were evaluated with. */
 export function testMetricsOf({ test }: SegmentEpoch): readonly Metric[] {
-  return test === null ? [] : metricsOf(test.metrics);
+  return test === null ? [] : metricsOf(test);
 }
 
 /** Null where there are no classes, or nothing was evaluated. */
@@ -214,16 +215,24 @@ export function accuracyIn(metrics: readonly Metric[]): number | null {
   return metrics.find(({ name }) => name === 'accuracy')?.value ?? null;
 }
 
-/** Those that there are, in the order in which they are shown. */
-function metricsOf(metrics: EvaluationMetrics): readonly Metric[] {
+interface Evaluated {
+  readonly metrics: EvaluationMetrics;
+  readonly decides: DecidingMetric;
+}
+
+/** Those that there are, in the order in which they are shown: the one that decides is first. */
+function metricsOf({ metrics, decides }: Evaluated): readonly Metric[] {
   const values: Readonly<Record<MetricName, number>> = {
     accuracy: metrics.accuracy,
     micro_f1: metrics.microF1,
     macro_f1: metrics.macroF1,
+    roc_auc: metrics.rocAuc,
+    average_precision: metrics.averagePrecision,
     mae: metrics.mae,
     rmse: metrics.rmse,
   };
-  return metricNames
+  const first = metricNames.find((name) => name.toUpperCase() === decides);
+  return [...new Set([...(first === undefined ? [] : [first]), ...metricNames])]
     .map((name) => ({ name, value: values[name] }))
     .filter(({ value }) => !Number.isNaN(value));
 }

@@ -141,7 +141,11 @@ test(
       const idle = await prepareTwins(plan.scripts.map(({ kind }) => kind));
       await performRound(plan, { world, tally, twins, baseline: idle });
       checkTraces(seed + round);
-      process.stdout.write(`${seed + round}: ${tally.faults} faults, ${tally.kills} kills\n`);
+      const mebibytes = Math.round(holdingsOf(world.daemon.pid).residentBytes / 2 ** 20);
+      const held = soaks ? `, the daemon holds ${mebibytes} MiB` : '';
+      process.stdout.write(
+        `${seed + round}: ${tally.faults} faults, ${tally.kills} kills${held}\n`,
+      );
       if (tally.violations.length === before) continue;
       process.stdout.write(`${tally.violations.slice(before).join('\n')}\n`);
       await keepEvidence(seed + round);

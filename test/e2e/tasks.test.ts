@@ -1,9 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
+import { DecidingMetric, EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
+import {
+  InferenceFormat,
+  InferenceNodes,
+  InferenceOutput,
+  JobKind,
+} from '../../src/api/gen/gnnd/v1/inference_pb.ts';
 import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import {
@@ -51,7 +57,7 @@ const tasks: Readonly<Record<string, SpecInit>> = {
   'cora-labels': {
     ...common,
     training: { ...training, balanceClasses: true },
-    evaluation: { method: EvaluationMethod.EXACT, maxBytes: 1n },
+    evaluation: { method: EvaluationMethod.EXACT, maxBytes: 1n, metric: DecidingMetric.ROC_AUC },
   },
   'cora-numbers': { ...common, training, evaluation: { method: EvaluationMethod.SAMPLED } },
 };
@@ -80,8 +86,9 @@ describe.each(Object.entries(tasks))('%s', (dataset, of) => {
   });
 
   test('is learnt, and told by the metrics of its task', () => {
-    const names = dataset === 'cora-labels' ? ['micro_f1', 'macro_f1'] : ['mae', 'rmse'];
-    expect(Object.keys(bestOf(expected)).slice(0, 2)).toEqual(names);
+    const ofLabels = ['roc_auc', 'micro_f1', 'macro_f1', 'average_precision'];
+    const names = dataset === 'cora-labels' ? ofLabels : ['mae', 'rmse'];
+    expect(Object.keys(bestOf(expected))).toEqual(names);
     expect(expected.result?.testAccuracyBest).toBe(0);
     expect(expected.epochs.every(({ valAccuracy }) => valAccuracy === undefined)).toBe(true);
     const { micro_f1: f1 = 1, mae = 0 } = bestOf(expected);
@@ -122,6 +129,75 @@ describe.each(Object.entries(tasks))('%s', (dataset, of) => {
     const { micro_f1: f1 = 1, mae = 0 } = bestOf(job);
     expect(f1).toBeGreaterThan(0.55);
     expect(mae).toBeLessThan(1);
+  });
+});
+
+test('what is predicted comes to what the evaluation told', async () => {
+  const dataset = 'cora-labels';
+  const trained = await run({ ...tasks[dataset], ...pair, dataset });
+  const predicted = await run({
+    kind: JobKind.INFERENCE,
+    inference: {
+      ...{ job: `task-${jobs}`, nodes: InferenceNodes.TEST },
+      ...{ outputs: [InferenceOutput.LOGITS], formats: [InferenceFormat.NPY] },
+    },
+  });
+  const path = predicted.result?.predictions?.folder ?? '';
+  const nodes = new BigInt64Array(arrayIn(join(path, 'nodes.npy')));
+  const logits = new Float32Array(arrayIn(join(path, 'logits.npy')));
+  const bits = new Uint8Array(arrayIn(join(path, 'predictions.npy')));
+  const labels = join(folder, 'state', 'datasets', dataset, 'labels.npy');
+  const actual = new Uint8Array(arrayIn(labels));
+  const known = [...nodes].flatMap((node, row) =>
+    Array.from({ length: coraClasses }, (_, label) => ({
+      ...{ label, is: actual[Number(node) * coraClasses + label] },
+      said: bits[row * coraClasses + label],
+      score: logits[row * coraClasses + label] ?? Number.NaN,
+    })).filter(({ is }) => is !== 255),
+  );
+  expect(known.every(({ said, score }) => said === Number(score > 0))).toBe(true);
+  const hits = known.filter(({ is, said }) => is === 1 && said === 1).length;
+  const all =
+    known.filter(({ is }) => is === 1).length + known.filter((it) => it.said === 1).length;
+  expect(bestOf(trained)['micro_f1']).toBeCloseTo((2 * hits) / all, 12);
+  const areas = Array.from({ length: coraClasses }, (_, label) =>
+    areaOf(known.filter((it) => it.label === label)),
+  );
+  const mean = areas.reduce((sum, area) => sum + area, 0) / coraClasses;
+  expect(bestOf(trained)['roc_auc']).toBeCloseTo(mean, 12);
+});
+
+/** Of a .npy file. */
+function arrayIn(path: string): ArrayBuffer {
+  const bytes = readFileSync(path);
+  return new Uint8Array(bytes.subarray(10 + bytes.readUInt16LE(8))).buffer;
+}
+
+/** Share of pairs of which the one that has the label is above the other. */
+function areaOf(nodes: readonly { readonly is: number | undefined; readonly score: number }[]) {
+  const scoresOf = (wanted: number) => nodes.filter(({ is }) => is === wanted).map((n) => n.score);
+  const [negatives, positives] = [scoresOf(0), scoresOf(1)];
+  const above = positives.flatMap((a) => negatives.map((b) => (a > b ? 1 : a === b ? 0.5 : 0)));
+  return above.reduce((sum: number, one) => sum + one, 0) / above.length;
+}
+
+test('of more than two classes areas are computed where they decide', async () => {
+  const spec = { ...common, ...pair, dataset: 'cora', training: { ...training, epochs: 3 } };
+  for (const [metric, name] of [
+    [DecidingMetric.ROC_AUC, 'roc_auc'],
+    [DecidingMetric.AVERAGE_PRECISION, 'average_precision'],
+  ] as const) {
+    const job = await run({ ...spec, evaluation: { metric } });
+    expect(Object.keys(bestOf(job))[0]).toBe(name);
+    expect(Object.keys(bestOf(job))).toHaveLength(5);
+    const values = job.epochs.map(({ valMetrics }) => valMetrics[0]?.value ?? Number.NaN);
+    expect(job.result?.bestEpoch).toBe(values.indexOf(Math.max(...values)));
+  }
+  const wrong = { ...spec, evaluation: { metric: DecidingMetric.RMSE } };
+  const { code, fields } = await refusalOf(daemon.createJob('wrong-metric', wrong));
+  expect(code).toBe(status.INVALID_ARGUMENT);
+  expect(fields).toEqual({
+    'spec.evaluation.metric': expect.stringContaining('expected one of ACCURACY'),
   });
 });
 

@@ -56,6 +56,8 @@ const spec = {
   evaluateEveryEpochs: 1,
   evaluationChunks: 6,
   evaluationClasses: 0,
+  decides: 'ACCURACY',
+  ...{ rankedColumns: 0, rankedNodes: 0 },
   task: 'CLASSIFICATION',
   lowWater: 1,
   stopPatience: 2,

@@ -212,7 +212,7 @@ void Committer::WriteRun(const EvalRun& run, const EvalShape& shape) {
   entry.val_nodes = sum.nodes;
   entry.val_correct = sum.correct;
   entry.val_metrics = MetricsOf(segment_.config().task, sum);
-  entry.val_quality = QualityOf(segment_.config().task, sum);
+  entry.val_quality = QualityOf(segment_.config().task, segment_.config().decides, sum);
   entry.eval_end_ns = MonotonicNs();
   entry.eval_retries = EvalRetries(segment_, run, shape);
   const std::optional<uint64_t> before = segment_.EvaluatedBefore(run.epoch);

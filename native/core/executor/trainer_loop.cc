@@ -11,6 +11,7 @@
 #include "core/executor/executor.h"
 #include "core/executor/extractor.h"
 #include "core/ledger/news.h"
+#include "core/ledger/ranking.h"
 
 namespace gnnd {
 namespace {
@@ -377,10 +378,10 @@ class TrainerLoop {
       const Result<EvalShape> shape = work_.PlanEvaluation(run.nodes, alive);
       self_.log().AddStage(Stage::kEvaluate, MonotonicNs() - start_ns);
       if (!shape.ok()) return shape.status();
-      if (uint64_t{shape->phases} * shape->chunks > segment_.config().eval_chunks) {
-        return Status(Code::kInternal, "an evaluation has more chunks than the segment has words");
-      }
-      shapes_[which] = *shape;
+      shapes_[which] = segment_.config().ranked_columns > 0 ? shape->Ranked() : *shape;
+    }
+    if (uint64_t{shapes_[which]->phases} * shapes_[which]->chunks > segment_.config().eval_chunks) {
+      return Status(Code::kInternal, "an evaluation has more chunks than the segment has words");
     }
     segment_.header().eval_rows[which].value.store(shapes_[which]->rows, std::memory_order_relaxed);
     return *shapes_[which];
@@ -398,8 +399,10 @@ class TrainerLoop {
     EvalResult result{};
     ChunkReport report;
     const ParametersView parameters{segment_.VersionOf(run), 0, segment_.ParametersOf(run)};
-    const Status evaluated =
-        work_.EvaluateChunk({run, mine.phase, mine.chunk, &report}, parameters, alive, &result);
+    const Status evaluated = shape.Ranks(mine.phase)
+                                 ? RankColumns(segment_, shape, mine.chunk, alive)
+                                 : work_.EvaluateChunk({run, mine.phase, mine.chunk, &report},
+                                                       parameters, alive, &result);
     if (!evaluated.ok()) {
       if (evaluated.code() != Code::kAborted) return evaluated;
       return self_.evaluations().GiveBack(run, shape, mine);

@@ -71,6 +71,8 @@ Metrics MetricsOf(Task task, const EvalResult& sum) {
     metrics[Metric::kRmse] = std::sqrt(sum.squared_error / values);
     return metrics;
   }
+  metrics[Metric::kRocAuc] = sum.ranking.roc_auc;
+  metrics[Metric::kAveragePrecision] = sum.ranking.average_precision;
   if (task == Task::kClassification) metrics[Metric::kAccuracy] = Share(sum.correct, sum.nodes);
   if (sum.classes.empty()) return metrics;
   metrics[Metric::kMicroF1] = F1Of(TotalOf(sum.classes));
@@ -78,19 +80,29 @@ Metrics MetricsOf(Task task, const EvalResult& sum) {
   return metrics;
 }
 
-Quality QualityOf(Task task, const EvalResult& sum) {
-  switch (task) {
-    case Task::kClassification:
+Quality QualityOf(Task task, Metric decides, const EvalResult& sum) {
+  switch (decides) {
+    case Metric::kAccuracy:
       return {static_cast<double>(sum.correct), static_cast<double>(sum.nodes)};
-    case Task::kMultiLabel: {
+    case Metric::kMicroF1: {
       const ClassCounts total = TotalOf(sum.classes);
       return {static_cast<double>(2 * total.hits),
               static_cast<double>(std::max<uint64_t>(1, total.predicted + total.actual))};
     }
-    case Task::kRegression:
+    case Metric::kMae:
       return {-sum.absolute_error, static_cast<double>(sum.values)};
+    default:
+      break;
   }
-  return {};
+  const double value = MetricsOf(task, sum)[decides];
+  if (std::isnan(value)) return {0, 1};  // nothing to be ranked: as good as any such epoch
+  return {decides == Metric::kRmse ? -value : value, 1};
+}
+
+bool HasMetric(Task task, Metric metric) {
+  const bool is_error = metric == Metric::kMae || metric == Metric::kRmse;
+  if (task == Task::kRegression || is_error) return (task == Task::kRegression) == is_error;
+  return metric != Metric::kAccuracy || task == Task::kClassification;
 }
 
 Metrics MetricsOfAccuracy(uint64_t correct, uint64_t nodes) {

@@ -36,8 +36,24 @@ struct EvalSums {
 };
 static_assert(sizeof(EvalSums) == 64);
 
+// What is known of a node in a column that is ranked (ranking.h).
+enum class Outcome : uint8_t { kNegative = 0, kPositive = 1, kUnknown = 255 };
+
+// Of one column. NaN unless it has both a positive and a negative.
+struct Ranking {
+  double roc_auc;            // share of pairs whose positive is above the negative; ties count half
+  double average_precision;  // sum over scores, descending, of precision * gain in recall
+};
+inline constexpr Ranking kUnranked{std::numeric_limits<double>::quiet_NaN(),
+                                   std::numeric_limits<double>::quiet_NaN()};
+
 struct EvalResult : EvalSums {
   std::vector<ClassCounts> classes{};  // empty for regression, and where nobody counts
+  // Of a chunk of a ranked evaluation: [nodes, columns], from this one of its nodes on.
+  uint64_t first_node = 0;
+  std::vector<float> scores{};
+  std::vector<Outcome> outcomes{};
+  Ranking ranking = kUnranked;  // of a whole evaluation: means over columns
 
   // Of a later chunk.
   void Add(const EvalSums& sums, std::span<const ClassCounts> counts);
@@ -50,7 +66,7 @@ enum class Metric : uint32_t {
   kMacroF1 = 2,   // mean over classes or labels
   kMae = 3,       // mean absolute error of known targets
   kRmse = 4,      // root of their mean squared error
-  kRocAuc = 5,
+  kRocAuc = 5,    // mean over ranked columns, as the next
   kAveragePrecision = 6,
 };
 inline constexpr uint32_t kNumMetrics = 7;
@@ -69,9 +85,15 @@ struct Metrics {
 // there or were predicted.
 Metrics MetricsOf(Task task, const EvalResult& sum);
 
-// What decides which parameters are the best: accuracy, micro F1 of labels, or the mean absolute
-// error, negated.
-Quality QualityOf(Task task, const EvalResult& sum);
+// What decides which parameters are the best, by one metric of the task; errors are negated.
+// Accuracy and micro F1 of labels are fractions of counts, so that what ties does tie.
+Quality QualityOf(Task task, Metric decides, const EvalResult& sum);
+
+// Whether evaluations of the task come to it; a ranked one, where columns are.
+bool HasMetric(Task task, Metric metric);
+constexpr bool IsRanked(Metric metric) {
+  return metric == Metric::kRocAuc || metric == Metric::kAveragePrecision;
+}
 
 // Of an epoch of which only these are known: what was written before there were other metrics.
 Metrics MetricsOfAccuracy(uint64_t correct, uint64_t nodes);

@@ -7,6 +7,7 @@
 #include "core/base/check.h"
 #include "core/base/failpoint.h"
 #include "core/ledger/batches.h"
+#include "core/ledger/ranking.h"
 
 namespace gnnd {
 
@@ -74,11 +75,30 @@ Status Evaluations::Leave(const EvalRun& run, uint32_t word, BatchState to, cons
                     BatchState::kTaken, to, what);
 }
 
+Status Evaluations::LeaveScores(const EvalResult& result) {
+  const uint64_t columns = segment_.config().ranked_columns;
+  if (columns == 0 || result.nodes == 0) return Status::Ok();
+  const uint64_t entries = result.nodes * columns;
+  const std::span<float> scores = segment_.scores();
+  const uint64_t first = result.first_node * columns;
+  if (result.scores.size() != entries || result.outcomes.size() != entries ||
+      first + entries > scores.size()) {
+    return Status(Code::kInternal, "a chunk of " + std::to_string(result.nodes) + " nodes from " +
+                                       std::to_string(result.first_node) + " on has " +
+                                       std::to_string(result.scores.size()) + " scores of " +
+                                       std::to_string(scores.size()));
+  }
+  std::ranges::copy(result.scores, scores.begin() + static_cast<int64_t>(first));
+  std::ranges::copy(result.outcomes, segment_.outcomes().begin() + static_cast<int64_t>(first));
+  return Status::Ok();
+}
+
 Status Evaluations::Finish(const EvalRun& run, const EvalShape& shape, const Offer& mine,
                            const EvalResult& result) {
   const uint32_t word = WordOf(shape, mine.phase, mine.chunk);
   GNND_FAILPOINT("evaluate.before_result");
   const std::span<ClassCounts> classes = segment_.eval_classes(word);
+  GNND_TRY(LeaveScores(result));
   const bool counts = result.nodes > 0 && !classes.empty();
   if (counts && result.classes.size() != classes.size()) {
     return Status(Code::kInternal, "a chunk counted " + std::to_string(result.classes.size()) +
@@ -113,9 +133,10 @@ Status Evaluations::GiveBack(const EvalRun& run, const EvalShape& shape, const O
 EvalResult SumOfResults(const Segment& segment, const EvalShape& shape) {
   EvalResult sum{};
   for (uint32_t chunk = 0; shape.phases > 0 && chunk < shape.chunks; ++chunk) {
-    const uint32_t word = (shape.phases - 1) * shape.chunks + chunk;
+    const uint32_t word = shape.CountedWord(chunk);
     sum.Add(segment.eval_sums(word), segment.eval_classes(word));
   }
+  if (shape.is_ranked) sum.ranking = MeanOf(segment.rankings());
   return sum;
 }
 

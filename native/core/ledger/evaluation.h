@@ -21,9 +21,18 @@ namespace gnnd {
 
 // What a run consists of: a function of spec and dataset, the same in every process.
 struct EvalShape {
-  uint32_t phases = 0;  // 0: there is nothing to evaluate
-  uint32_t chunks = 0;  // of each phase
-  uint64_t rows = 0;    // rows that all chunks compute; for progress
+  uint32_t phases = 0;     // 0: there is nothing to evaluate
+  uint32_t chunks = 0;     // of each phase
+  uint64_t rows = 0;       // rows that all chunks compute; for progress
+  bool is_ranked = false;  // the last phase ranks what the one before it counted (ranking.h)
+
+  // Of a chunk of the phase that counts.
+  uint32_t CountedWord(uint32_t chunk) const {
+    return (phases - (is_ranked ? 2 : 1)) * chunks + chunk;
+  }
+  bool Ranks(uint32_t phase) const { return is_ranked && phase + 1 == phases; }
+  // With a phase that ranks, where anything is evaluated.
+  EvalShape Ranked() const { return {phases == 0 ? 0 : phases + 1, chunks, rows, phases > 0}; }
 };
 
 // One executor's view of the chunks; used by one thread.
@@ -59,6 +68,8 @@ class Evaluations {
     return phase * shape.chunks + chunk;
   }
   LedgerWord EntryOf(const EvalRun& run, uint32_t word) const;
+  // Where a ranked evaluation's nodes have their places; no two chunks have the same.
+  Status LeaveScores(const EvalResult& result);
   Status Leave(const EvalRun& run, uint32_t word, BatchState to, const char* what);
   // The first PENDING chunk of the open phase, if any; moves on over phases that are done.
   Offer Look(const EvalRun& run, const EvalShape& shape);
@@ -72,7 +83,7 @@ class Evaluations {
   uint32_t next_ = 0;   // chunks of the phase before it were not PENDING
 };
 
-// Of all chunks of a run, the last phase's in order.
+// Of all chunks of a run: the counts in order, and what ranks came to.
 EvalResult SumOfResults(const Segment& segment, const EvalShape& shape);
 // How often chunks of a run were begun anew.
 uint32_t EvalRetries(const Segment& segment, const EvalRun& run, const EvalShape& shape);

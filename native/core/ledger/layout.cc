@@ -39,6 +39,10 @@ Layout Layout::Of(const SegmentConfig& config) {
   layout.eval_result_stride =
       RoundUp(sizeof(EvalSums) + config.eval_classes * sizeof(ClassCounts), kLineBytes);
   layout.eval_results_at = cursor.Take(config.eval_chunks * layout.eval_result_stride, kLineBytes);
+  layout.rankings_at = cursor.Take(config.ranked_columns * sizeof(Ranking), kLineBytes);
+  const uint64_t ranked = config.ranked_nodes * config.ranked_columns;
+  layout.scores_at = cursor.Take(ranked * sizeof(float), kLineBytes);
+  layout.outcomes_at = cursor.Take(ranked * sizeof(Outcome), kLineBytes);
   layout.hand_ins_at = cursor.Take(ring * sizeof(HandIn), kLineBytes);
   layout.shares_at = cursor.Take(config.num_devices * sizeof(RowShare), kLineBytes);
   layout.parameters_at =

@@ -21,7 +21,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 15;
+inline constexpr uint32_t kSegmentAbi = 16;
 // As many as a job spec can ask for. What grows with it (a turn word a device, a count an epoch and
 // device) is laid out by the job's own number.
 inline constexpr uint32_t kMaxDevices = 1024;
@@ -184,10 +184,15 @@ struct SegmentConfig {
   uint64_t registered_bytes = 0;
   HistoryConfig history;  // that all Trainers share; none where each has its own
   LocalityConfig locality;
-  uint32_t eval_classes = 0;  // that evaluations count one by one; 0 = none
+  uint32_t eval_classes = 0;           // that evaluations count one by one; 0 = none
+  Metric decides = Metric::kAccuracy;  // which parameters are the best, and about an early stop
+  // Columns of scores by which evaluations rank nodes (ranking.h), 0 = none, and the most nodes,
+  // with multiplicity, that an evaluation has.
+  uint32_t ranked_columns = 0;
   uint32_t reserved = 0;
+  uint64_t ranked_nodes = 0;
 };
-static_assert(sizeof(SegmentConfig) == 192);
+static_assert(sizeof(SegmentConfig) == 208);
 
 // One cache line per word that different processes write often.
 struct alignas(64) SharedEvent {
@@ -387,6 +392,9 @@ struct Layout {
   uint64_t sum_devices_at;    // u64[2][num_devices]: likewise, as sums
   uint64_t eval_ledger_at;    // atomic u64[eval_chunks]
   uint64_t eval_results_at;   // {EvalSums, ClassCounts[eval_classes]}[eval_chunks]
+  uint64_t rankings_at;       // Ranking[ranked_columns]
+  uint64_t scores_at;         // float[ranked_nodes][ranked_columns], of the run that is computed
+  uint64_t outcomes_at;       // Outcome[ranked_nodes][ranked_columns]
   uint64_t hand_ins_at;       // HandIn[(S+1) * G]
   uint64_t shares_at;         // RowShare[num_devices]
   uint64_t parameters_at;     // float[S+2][parameter_floats], each from a cache line on

@@ -32,6 +32,7 @@ namespace gnnd {
 
 inline constexpr uint32_t kMaxEvalChunks = 1U << 24;
 inline constexpr uint32_t kMaxEvalClasses = 1U << 20;
+inline constexpr uint64_t kRankedEntryBytes = sizeof(float) + sizeof(Outcome);
 
 // One evaluation of a job: a set of nodes with one version of the parameters. Numbers grow in the
 // order in which runs are committed, and are never used again.
@@ -141,12 +142,14 @@ struct EvaluationReport {
   // Of the best quality up to here (first of equals), as in batch keys.
   uint32_t best_epoch = 0;
   Metrics metrics{};
+  Metric decides = Metric::kAccuracy;
 };
 
 struct TestReport {
   uint64_t nodes = 0;
   uint64_t correct = 0;
   Metrics metrics{};
+  Metric decides = Metric::kAccuracy;
 };
 
 // What is left of an epoch for the store. Complete once `batches` is the epoch's number of batches.
@@ -392,6 +395,14 @@ class Segment {
   std::span<ClassCounts> eval_classes(uint32_t index) const {
     return {At<ClassCounts>(EvalResultAt(index) + sizeof(EvalSums)), config().eval_classes};
   }
+  // What a ranked evaluation ranks its nodes by, and what it came to (ranking.h).
+  std::span<float> scores() const { return {At<float>(layout_.scores_at), RankedEntries()}; }
+  std::span<Outcome> outcomes() const {
+    return {At<Outcome>(layout_.outcomes_at), RankedEntries()};
+  }
+  std::span<Ranking> rankings() const {
+    return {At<Ranking>(layout_.rankings_at), config().ranked_columns};
+  }
   SlotEntry& slot_entry(uint64_t slot) const {
     return Entry<SlotEntry>(layout_.directory_at, slot, shape_.num_slots);
   }
@@ -435,6 +446,8 @@ class Segment {
     GNND_CHECK(index < config().eval_chunks);
     return layout_.eval_results_at + index * layout_.eval_result_stride;
   }
+
+  uint64_t RankedEntries() const { return config().ranked_nodes * config().ranked_columns; }
 
   std::span<uint64_t> DeviceCounts(uint64_t at, uint64_t index) const {
     return {At<uint64_t>(at) + index * config().num_devices, config().num_devices};

@@ -178,11 +178,12 @@ EpochReport Segment::ReportEpoch(uint32_t epoch_index) const {
     report.evaluation =
         EvaluationReport{entry.val_loss_sum, entry.val_nodes,    entry.val_correct,
                          entry.eval_end_ns,  entry.eval_retries, EpochNumber(entry.best_epoch),
-                         entry.val_metrics};
+                         entry.val_metrics,  config().decides};
   }
   // What no run has written is zero.
   if (Complete() && entry.test_nodes > 0) {
-    report.test = TestReport{entry.test_nodes, entry.test_correct, entry.test_metrics};
+    report.test =
+        TestReport{entry.test_nodes, entry.test_correct, entry.test_metrics, config().decides};
   }
   return report;
 }

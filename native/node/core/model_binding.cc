@@ -14,6 +14,7 @@ struct EvaluationSizesOptions {
   DatasetCounts counts;
   ModelOptions model;
   bool sampled = false;
+  bool ranked = false;
   std::vector<uint32_t> widths;
 };
 
@@ -22,6 +23,7 @@ inline constexpr auto kTable<EvaluationSizesOptions> =
     StructOf("EvaluationSizesOptions", Field{"counts", &EvaluationSizesOptions::counts},
              Field{"model", &EvaluationSizesOptions::model},
              Field{"sampled", &EvaluationSizesOptions::sampled, "On samples, not exact."},
+             Field{"ranked", &EvaluationSizesOptions::ranked, "With a phase that ranks nodes."},
              Field{"widths", &EvaluationSizesOptions::widths, "Of the model's manifest."});
 
 struct EvaluationSizes {
@@ -52,13 +54,14 @@ Result<EvaluationSizes> SizesOf(const EvaluationSizesOptions& options) {
   if (spec.type == ModelType::kScript && spec.widths.size() != spec.num_layers) {
     return Status(Code::kInvalidArgument, "options.widths: one for each layer");
   }
+  const uint64_t ranks = options.ranked ? 1 : 0;
   if (options.sampled) {
     const uint64_t most = std::max({counts.val, counts.test, uint64_t{1}});
     // As a batch, and never beside one: no memory of its own.
-    return EvaluationSizes{(most + kEvalChunkSeeds - 1) / kEvalChunkSeeds, 0, 0, 0};
+    return EvaluationSizes{(ranks + 1) * ((most + kEvalChunkSeeds - 1) / kEvalChunkSeeds), 0, 0, 0};
   }
   const EvalLayout layout = EvalLayout::Of(spec, counts.num_nodes);
-  return EvaluationSizes{uint64_t{MaxEvalPhases(spec)} * EvalChunks(counts.num_nodes),
+  return EvaluationSizes{(MaxEvalPhases(spec) + ranks) * EvalChunks(counts.num_nodes),
                          layout.total_bytes, layout.kept_bytes,
                          EvalWorkBytes(spec, counts.num_nodes, counts.val + counts.test)};
 }

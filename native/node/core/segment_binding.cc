@@ -193,6 +193,7 @@ void DefineSegment(Subject& subject) {
       .Enum<StandbyPolicy>()
       .Enum<Which>()
       .Enum<EvaluationKind>()
+      .Enum<Metric>()
       .Struct<SlotOptions>()
       .Struct<HistoryConfig>()
       .Struct<LocalityScale>()

@@ -85,6 +85,10 @@ inline constexpr auto kTable<SegmentSpec> = StructOf(
           "Of `evaluationSizes`; 0 = nothing is evaluated."},
     Field{"evaluationClasses", &SegmentSpec::eval_classes,
           "That evaluations count one by one, for F1; 0 = none."},
+    Field{"decides", &SegmentSpec::decides, "Which parameters are the best, and on an early stop."},
+    Field{"rankedColumns", &SegmentSpec::ranked_columns,
+          "Of scores by which evaluations rank nodes; 0 = none. They take a phase more."},
+    Field{"rankedNodes", &SegmentSpec::ranked_nodes, "The most that an evaluation has."},
     Field{"task", &SegmentSpec::task}, Field{"lowWater", &SegmentSpec::low_water},
     Field{"stopPatience", [](auto& spec) -> auto& { return spec.early_stop.patience; },
           "Evaluations without improvement that end the job; 0 = never."},
@@ -352,6 +356,16 @@ inline std::string ParametersDigestOf(const EpochReport& report) {
 }
 
 template <>
+inline constexpr auto kNames<Metric> =
+    NamesOf<Metric>("DecidingMetric", {{"ACCURACY", Metric::kAccuracy},
+                                       {"MICRO_F1", Metric::kMicroF1},
+                                       {"MACRO_F1", Metric::kMacroF1},
+                                       {"MAE", Metric::kMae},
+                                       {"RMSE", Metric::kRmse},
+                                       {"ROC_AUC", Metric::kRocAuc},
+                                       {"AVERAGE_PRECISION", Metric::kAveragePrecision}});
+
+template <>
 inline constexpr auto kTable<Metrics> = StructOf(
     "EvaluationMetrics", "Of an evaluation; NaN: the task has no such metric.",
     Field{"accuracy", [](const Metrics& all) { return all[Metric::kAccuracy]; }},
@@ -366,14 +380,14 @@ inline constexpr auto kTable<Metrics> = StructOf(
 template <>
 inline constexpr auto kTable<EvaluationReport> = StructOf(
     "EvaluationReport", "On the validation nodes after an epoch.",
-    Field{"metrics", &EvaluationReport::metrics}, Field{"bestEpoch", &EvaluationReport::best_epoch},
-    Field{"endNs", &EvaluationReport::end_ns});
+    Field{"metrics", &EvaluationReport::metrics}, Field{"decides", &EvaluationReport::decides},
+    Field{"bestEpoch", &EvaluationReport::best_epoch}, Field{"endNs", &EvaluationReport::end_ns});
 
 template <>
 inline constexpr auto kTable<TestReport> =
     StructOf("TestReport",
              "On the test nodes with an epoch's parameters: at the end, for the last and the best.",
-             Field{"metrics", &TestReport::metrics});
+             Field{"metrics", &TestReport::metrics}, Field{"decides", &TestReport::decides});
 
 template <>
 inline constexpr auto kTable<EpochReport> = StructOf(

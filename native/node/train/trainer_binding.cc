@@ -236,6 +236,7 @@ Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   rows.test = counts.test;
   rows.task = counts.task;
   rows.weighting = options.class_weighting;
+  rows.ranked_columns = segment.config().ranked_columns;
   rows.batch_size = options.sampling.batch_size;
   rows.chunk = options.rows.chunk;
   rows.predictions = options.prediction.place;
@@ -293,6 +294,7 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
       predicts ? std::vector<float>()
                : WeightsOf(options.class_weighting, train.targets, dataset.train());
   train.targets.weights = weights;
+  train.targets.ranked_columns = segment.config().ranked_columns;
   train.history = HistoryOf(options.history, segment);
   train.device.device = opened.device.get();
   train.device.features_seen = tier.seen();

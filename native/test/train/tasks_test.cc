@@ -139,6 +139,40 @@ TEST_CASE("GraphSAGE regresses on several numbers, and its errors are those of i
   CHECK(result.loss_sum == doctest::Approx(loss));
 }
 
+TEST_CASE("scores of classes order nodes by their probabilities, of labels by their logits") {
+  const std::vector<int32_t> classes = {1, 0};
+  NodeTargets targets;
+  targets.labels = classes;
+  targets.width = 2;
+  targets.ranked_columns = 1;
+  EvalResult two{};
+  EvalCount of_two(targets, false, &two);
+  of_two.Add(0, std::vector<float>{1, 3});
+  of_two.Add(1, std::vector<float>{-1, -2});
+  CHECK(two.scores == std::vector<float>{2, -1});
+  CHECK(two.outcomes == std::vector<Outcome>{Outcome::kPositive, Outcome::kNegative});
+
+  targets.width = targets.ranked_columns = 3;
+  EvalResult three{};
+  EvalCount(targets, false, &three).Add(0, std::vector<float>{100, 101, 99});
+  const double all = std::exp(-1.0) + 1 + std::exp(-2.0);
+  REQUIRE(three.scores.size() == 3);
+  for (size_t c = 0; c < 3; ++c) {
+    const double share = std::exp(std::vector<double>{-1, 0, -2}[c]) / all;
+    CHECK(std::exp(static_cast<double>(three.scores[c])) == doctest::Approx(share));
+    CHECK(three.outcomes[c] == (c == 1 ? Outcome::kPositive : Outcome::kNegative));
+  }
+
+  const std::vector<uint8_t> bits = {1, kUnknownLabel, 0};
+  targets.task = Task::kMultiLabel;
+  targets.label_bits = bits;
+  EvalResult labels{};
+  EvalCount(targets, false, &labels).Add(0, std::vector<float>{5, 6, 7});
+  CHECK(labels.scores == std::vector<float>{5, 6, 7});
+  CHECK(labels.outcomes ==
+        std::vector<Outcome>{Outcome::kPositive, Outcome::kUnknown, Outcome::kNegative});
+}
+
 TEST_CASE("weights of classes multiply losses and gradients, and weights of 1 change no bit") {
   const Labelled data;
   const TestRecord record(data.graph, {{17, 0, 0}, data.train, {-1, -1}, false});

@@ -69,6 +69,8 @@ export interface EvaluationSizesOptions {
   readonly model: ModelOptions;
   /** On samples, not exact. */
   readonly sampled: boolean;
+  /** With a phase that ranks nodes. */
+  readonly ranked: boolean;
   /** Of the model's manifest. */
   readonly widths: readonly number[];
 }

@@ -111,6 +111,15 @@ export type WhichParameters = 'LAST' | 'BEST';
 
 export type EvaluationKind = 'VALIDATION' | 'TEST_LAST' | 'TEST_BEST';
 
+export type DecidingMetric =
+  | 'ACCURACY'
+  | 'MICRO_F1'
+  | 'MACRO_F1'
+  | 'MAE'
+  | 'RMSE'
+  | 'ROC_AUC'
+  | 'AVERAGE_PRECISION';
+
 export interface SlotOptions {
   readonly batchesPerStep: number;
   readonly staleness: number;
@@ -178,6 +187,12 @@ export interface SegmentSpec {
   readonly evaluationChunks: number;
   /** That evaluations count one by one, for F1; 0 = none. */
   readonly evaluationClasses: number;
+  /** Which parameters are the best, and on an early stop. */
+  readonly decides: DecidingMetric;
+  /** Of scores by which evaluations rank nodes; 0 = none. They take a phase more. */
+  readonly rankedColumns: number;
+  /** The most that an evaluation has. */
+  readonly rankedNodes: number;
   readonly task: DatasetTask;
   readonly lowWater: number;
   /** Evaluations without improvement that end the job; 0 = never. */
@@ -313,6 +328,7 @@ export interface EvaluationMetrics {
 /** On the validation nodes after an epoch. */
 export interface EvaluationReport {
   readonly metrics: EvaluationMetrics;
+  readonly decides: DecidingMetric;
   readonly bestEpoch: number;
   readonly endNs: number;
 }
@@ -320,6 +336,7 @@ export interface EvaluationReport {
 /** On the test nodes with an epoch's parameters: at the end, for the last and the best. */
 export interface TestReport {
   readonly metrics: EvaluationMetrics;
+  readonly decides: DecidingMetric;
 }
 
 export interface SegmentEpoch {

@@ -15,6 +15,9 @@ import numpy as np
 
 Record = dict[str, Any]
 
+LABELS = ("val_micro_f1", "val_macro_f1", "val_roc_auc", "val_average_precision")
+ERRORS = ("val_mae", "val_rmse")
+
 
 def record_of(report: Any) -> Record:
     """The numbers of an epoch's report, as `Job.records` has them."""
@@ -36,16 +39,21 @@ def record_of(report: Any) -> Record:
 
 def curves(records: list[Record]) -> list[list[str]]:
     """What is drawn beside each other: the loss, and what decides on the validation nodes."""
-    found = {name for record in records for name in record}
-    if "val_micro_f1" in found and "val_accuracy" not in _known(records):
-        return [["loss"], ["val_micro_f1", "val_macro_f1"]]
-    if "val_mae" in found:
-        return [["loss"], ["val_mae", "val_rmse"]]
+    known = _known(records)
+    for names in (LABELS, ERRORS):
+        found = [name for name in names if name in known]
+        if found and "val_accuracy" not in known:
+            return [["loss"], found]
     return [["loss"], ["train_accuracy", "val_accuracy"]]
 
 
 def _known(records: list[Record]) -> set[str]:
     return {name for record in records for name in numbers(record)}
+
+
+def is_minimised(metric: str) -> bool:
+    """Whether less of it is better."""
+    return metric == "loss" or metric in ERRORS
 
 
 def numbers(record: Record) -> dict[str, float]:

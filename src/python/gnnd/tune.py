@@ -14,7 +14,7 @@ from typing import Any
 from gnnd import runs, trackers
 from gnnd.client import Client
 from gnnd.errors import GnndError, JobCancelled, JobFailed, missing
-from gnnd.history import Record, numbers
+from gnnd.history import Record, is_minimised, numbers
 from gnnd.job import Job
 from gnnd.spec import merged
 
@@ -44,9 +44,10 @@ def with_optuna(
         space: Takes an `optuna.Trial`, answers what it tries as a nested mapping over `spec`:
             `{"training": {"optimizer": {"learning_rate": trial.suggest_float(...)}}}`.
         trials: How many.
-        metric: A key of `Job.records`.
+        metric: A key of `Job.records`, such as `val_roc_auc`. Losses and errors (`val_mae`,
+            `val_rmse`) are minimised, everything else is maximised.
         study: An `optuna.Study` with a sampler and a pruner; by default one with the median pruner
-            that maximises the metric (minimises `loss`).
+            and the metric's direction.
         parallel: Trials at once.
         keep: Leaves the jobs with the daemon, named `job.id` in the trial's user attributes; by
             default only the best one stays.
@@ -59,17 +60,19 @@ def with_optuna(
     except ImportError:
         raise missing("optuna", "tune", "gnnd.tune.with_optuna()") from None
     if study is None:
-        study = optuna.create_study(direction="minimize" if metric == "loss" else "maximize")
+        study = optuna.create_study(direction="minimize" if is_minimised(metric) else "maximize")
     is_better = _comparison(study.direction == optuna.study.StudyDirection.MINIMIZE)
 
     def objective(trial: Any) -> float:
         job = client.submit_spec(merged(spec, space(trial)))
         trial.set_user_attr("job", job.id)
         best = math.nan
+        seen: set[str] = set()
 
         def told(record: Record) -> None:
             nonlocal best
-            value = record[metric]
+            seen.update(numbers(record))
+            value = record.get(metric, math.nan)
             if math.isnan(value):
                 return
             if math.isnan(best) or is_better(value, best):
@@ -85,6 +88,8 @@ def with_optuna(
             if not isinstance(error, (JobFailed, JobCancelled)):
                 _give_up(job)
             raise
+        if math.isnan(best):
+            raise _no_metric(metric, seen)
         return best
 
     def tidy(study: Any, _: Any) -> None:
@@ -121,7 +126,7 @@ def with_ray(
         trials: How many.
         source: What the dataset is imported from: a path that every host sees.
         state_dir: As of `gnnd.ray.run`; a trial's folder is its id.
-        metric: A key of `Job.records`; `loss` is minimised, everything else maximised.
+        metric: As of `with_optuna`.
         cpus: Cores of a trial.
         gpus: GPUs of a trial.
         scheduler: One of `ray.tune.schedulers`, by default ASHA over epochs: trials that are behind
@@ -146,8 +151,11 @@ def with_ray(
     common = dict(spec)
 
     def trial(config: dict[str, Any]) -> None:
+        seen: set[str] = set()
+
         def told(record: Record) -> None:
             found = numbers(record)
+            seen.update(found)
             if metric in found:
                 tune.report({**found, "epoch": record["epoch"] + 1})
 
@@ -155,6 +163,8 @@ def with_ray(
         result = runs.run(f"trial-{name}", merged(common, config), on_epoch=told, **given)
         if result.state != "SUCCEEDED":
             raise RuntimeError(f"{result.state} {result.reason}: {result.message}")
+        if metric not in seen:
+            raise _no_metric(metric, seen)
 
     epochs = int(merged(common.get("training", {})).get("epochs", 100))
     tuner = tune.Tuner(
@@ -162,7 +172,7 @@ def with_ray(
         param_space=dict(space),
         tune_config=tune.TuneConfig(
             metric=metric,
-            mode="min" if metric == "loss" else "max",
+            mode="min" if is_minimised(metric) else "max",
             num_samples=trials,
             scheduler=scheduler or ASHAScheduler(time_attr="epoch", max_t=epochs),
             search_alg=search,
@@ -172,8 +182,13 @@ def with_ray(
     return tuner.fit()
 
 
-def _comparison(is_minimised: bool) -> Callable[[float, float], bool]:
-    return (lambda a, b: a < b) if is_minimised else (lambda a, b: a > b)
+def _comparison(minimises: bool) -> Callable[[float, float], bool]:
+    return (lambda a, b: a < b) if minimises else (lambda a, b: a > b)
+
+
+def _no_metric(metric: str, seen: set[str]) -> GnndError:
+    names = ", ".join(sorted(seen))
+    return GnndError(f"no epoch has metric={metric!r}; of this dataset's task there are {names}")
 
 
 def _give_up(job: Job) -> None:

@@ -1,4 +1,5 @@
 import type { SpecDraft } from '../job-spec.ts';
+import { metricsOfTask, usualMetric } from '../metrics.ts';
 import { defaultOf } from '../spec-fields.ts';
 import { takesRows } from './propagation.ts';
 import type { Rule, RuleFacts } from './rule.ts';
@@ -12,6 +13,7 @@ export const evaluationRule: Rule = (spec, facts) => {
       '0: expected 1 or more beside training.early_stop, which counts evaluations before the end';
     check.violate('spec.evaluation.every_epochs', description);
   }
+  resolveMetric(spec, facts);
   const asked = evaluation.method;
   const given = facts.given.evaluation?.fanouts ?? [];
   if (asked === 'EXACT' && given.length > 0) {
@@ -27,6 +29,23 @@ export const evaluationRule: Rule = (spec, facts) => {
   const sampled = given.length === 0 ? spec.sampling.fanouts : given;
   evaluation.fanouts = evaluation.method === 'EXACT' ? [] : sampled;
 };
+
+/** AUTO becomes what decides of the dataset's task. */
+function resolveMetric({ kind, evaluation }: SpecDraft, { check, context }: RuleFacts): void {
+  const { targets } = context;
+  if (targets === undefined || kind === 'INFERENCE') return;
+  const { metric } = evaluation;
+  if (metric === 'AUTO') {
+    evaluation.metric = usualMetric[targets.task];
+    return;
+  }
+  const known = metricsOfTask[targets.task];
+  if (known.includes(metric)) return;
+  check.violate(
+    'spec.evaluation.metric',
+    `${metric}: expected one of ${known.join(', ')}: the dataset's task is ${targets.task}`,
+  );
+}
 
 /**
  * Bytes of the hidden rows that an exact evaluation holds at once: a layer's input and its output,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
+import type { JobSpec, JobSpecInput, LearningTask } from '../../../src/spec/job-spec.ts';
+import type { DecidingMetric } from '../../../src/spec/metrics.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import type { ResolveContext } from '../../../src/spec/rules/rule.ts';
 import { noPlugins } from '../../support/plugins.ts';
@@ -39,11 +40,36 @@ const fanoutsPath = 'spec.evaluation.fanouts';
 
 describe('evaluation', () => {
   it('is exact and after every epoch unless told otherwise', () => {
-    const exact = { everyEpochs: 1, method: 'EXACT', fanouts: [], maxBytes: 2 ** 33 };
+    const exact = {
+      ...{ everyEpochs: 1, method: 'EXACT', fanouts: [], maxBytes: 2 ** 33, metric: 'AUTO' },
+    };
     for (const evaluation of [undefined, {}, { method: 'AUTO' } as const, { fanouts: [] }]) {
       expect(resolved({ evaluation })).toEqual(exact);
       expect(resolved({ evaluation }, null)).toEqual(exact);
     }
+  });
+
+  it('is decided by the usual metric of the task, or by another that the task has', () => {
+    const decided = (task: LearningTask, metric?: DecidingMetric) => {
+      const evaluation = metric === undefined ? {} : { metric };
+      const targets = { task, count: 3 };
+      const input = { dataset: 'd', training: { epochs: 1 }, evaluation };
+      const resolution = resolveJobSpec(input, { ...context, targets });
+      return 'ok' in resolution ? resolution.ok.evaluation.metric : resolution.violations;
+    };
+    expect(decided('CLASSIFICATION')).toBe('ACCURACY');
+    expect(decided('MULTI_LABEL')).toBe('MICRO_F1');
+    expect(decided('REGRESSION')).toBe('MAE');
+    expect(decided('MULTI_LABEL', 'ROC_AUC')).toBe('ROC_AUC');
+    expect(decided('CLASSIFICATION', 'AVERAGE_PRECISION')).toBe('AVERAGE_PRECISION');
+    expect(decided('REGRESSION', 'RMSE')).toBe('RMSE');
+    const path = 'spec.evaluation.metric';
+    const description = 'RMSE: expected one of ACCURACY, MICRO_F1, MACRO_F1, ROC_AUC, '.concat(
+      "AVERAGE_PRECISION: the dataset's task is CLASSIFICATION",
+    );
+    expect(decided('CLASSIFICATION', 'RMSE')).toEqual([{ path, description }]);
+    expect(decided('MULTI_LABEL', 'ACCURACY')).toMatchObject([{ path }]);
+    expect(decided('REGRESSION', 'ROC_AUC')).toMatchObject([{ path }]);
   });
 
   it.each([

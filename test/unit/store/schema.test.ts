@@ -158,7 +158,9 @@ describe('the schema of the store', () => {
         determinism: 'STRICT',
         stalenessCompensation: 'NONE',
       },
-      evaluation: { everyEpochs: 1, method: 'EXACT', fanouts: [], maxBytes: 2 ** 33 },
+      evaluation: {
+        ...{ everyEpochs: 1, method: 'EXACT', fanouts: [], maxBytes: 2 ** 33, metric: 'AUTO' },
+      },
     });
     expect(job?.plan?.cache).toMatchObject({ prefetch: false, prefetchExplanation: '' });
     expect(job?.result?.epochs).toBe(someSpec.training.epochs);

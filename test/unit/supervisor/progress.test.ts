@@ -29,6 +29,7 @@ function epoch(index: number, startMs: number, endMs: number, evaluatedMs: numbe
     ...{ extractNs: 3e6, trainNs: 9e6, localityScale: 40, nextScale: null },
     evaluation: {
       metrics: { ...noMetrics, accuracy: 0.5, microF1: 0.5, macroF1: 0.25 },
+      decides: 'ACCURACY' as const,
       bestEpoch: 0,
       endNs: evaluatedMs * msPerNs,
     },
@@ -73,11 +74,16 @@ test('a report has the metrics that its task has, the one that decides first', (
   ]);
   expect(classified.valAccuracy).toBe(0.5);
   const metrics = { ...noMetrics, mae: 2, rmse: 3 };
-  const evaluation = { metrics, bestEpoch: 0, endNs: 9e9 };
+  const evaluation = { metrics, decides: 'MAE' as const, bestEpoch: 0, endNs: 9e9 };
   const regressed = { ...epoch(0, 1000, 3000, 9000), evaluation };
   const report = epochReportOf(regressed, null, ['cpu:0'], []);
   expect(report.valMetrics.map(({ name }) => name)).toEqual(['mae', 'rmse']);
   expect(report.valAccuracy).toBe(null);
+  const ranked = { ...noMetrics, microF1: 0.5, rocAuc: 0.75, averagePrecision: 0.25 };
+  const byArea = { ...evaluation, metrics: ranked, decides: 'ROC_AUC' as const };
+  const labelled = epochReportOf({ ...regressed, evaluation: byArea }, null, ['cpu:0'], []);
+  const names = labelled.valMetrics.map(({ name }) => name);
+  expect(names).toEqual(['roc_auc', 'micro_f1', 'average_precision']);
   const skipped = { ...epoch(0, 1000, 3000, 9000), evaluation: null };
   expect(epochReportOf(skipped, null, ['cpu:0'], []).valMetrics).toEqual([]);
 });

@@ -305,13 +305,54 @@ class FakeTrainWork : public TrainWork {
     };
     EvalResult result{};
     result.loss_sum = static_cast<double>(Mix(digest + chunk) % 1000) * 0.1;
-    result.nodes = part(10);
+    result.nodes = part(kEvaluated);
     result.correct = part(CorrectOf(digest, nodes));
     result.rows = 1;
+    for (uint32_t before = 0; before < chunk; ++before) {
+      result.first_node += (kEvaluated + FakeScratch::kChunks - 1 - before) / FakeScratch::kChunks;
+    }
+    for (uint64_t i = 0; i < result.nodes * kColumns; ++i) {
+      const uint64_t entry = result.first_node * kColumns + i;
+      result.scores.push_back(ScoreOf(digest, nodes, entry));
+      result.outcomes.push_back(OutcomeOf(entry));
+    }
     return result;
+  }
+  static float ScoreOf(uint64_t digest, EvalNodes nodes, uint64_t entry) {
+    return static_cast<float>(Mix(digest + 100 + 50 * static_cast<uint64_t>(nodes) + entry) % 4);
+  }
+  // Both sorts in each column, and some that are not known.
+  static gnnd::Outcome OutcomeOf(uint64_t entry) {
+    constexpr gnnd::Outcome kSorts[] = {gnnd::Outcome::kPositive, gnnd::Outcome::kNegative,
+                                        gnnd::Outcome::kUnknown};
+    return kSorts[entry < 2 * kColumns ? entry / kColumns : Mix(entry) % 3];
   }
 
  public:
+  // Nodes of an evaluation, and columns that they are ranked by.
+  static constexpr uint64_t kEvaluated = 10;
+  static constexpr uint32_t kColumns = 2;
+
+  // Of the validation nodes, pair by pair.
+  static double RocAucOf(uint64_t digest) {
+    double sum = 0;
+    for (uint32_t column = 0; column < kColumns; ++column) {
+      double above = 0;
+      uint32_t pairs = 0;
+      for (uint64_t a = column; a < kEvaluated * kColumns; a += kColumns) {
+        for (uint64_t b = column; b < kEvaluated * kColumns; b += kColumns) {
+          if (OutcomeOf(a) != gnnd::Outcome::kPositive) continue;
+          if (OutcomeOf(b) != gnnd::Outcome::kNegative) continue;
+          const float gain = ScoreOf(digest, EvalNodes::kValidation, a) -
+                             ScoreOf(digest, EvalNodes::kValidation, b);
+          above += gain > 0 ? 1 : gain == 0 ? 0.5 : 0;
+          ++pairs;
+        }
+      }
+      sum += above / pairs;
+    }
+    return sum / kColumns;
+  }
   // The validation loss of a whole run, summed in the order of chunks.
   static double LossOf(uint64_t digest) {
     double sum = 0;

@@ -37,6 +37,7 @@ struct FakeJob {
   bool born_ready = false;  // batches are rows: nobody samples
   LocalityConfig locality;
   HistoryConfig history;
+  bool ranks = false;  // and the ROC AUC decides
 
   SegmentSpec Spec() const {
     SegmentSpec spec;
@@ -56,7 +57,12 @@ struct FakeJob {
     spec.batch_size = 3;
     spec.train_nodes = 3 * batches - 1;  // the last batch is short
     spec.evaluate_every = every_epochs;
-    spec.eval_chunks = evaluates ? FakeScratch::kPhases * FakeScratch::kChunks : 0;
+    spec.eval_chunks = evaluates ? (FakeScratch::kPhases + 1) * FakeScratch::kChunks : 0;
+    if (ranks) {
+      spec.decides = Metric::kRocAuc;
+      spec.ranked_columns = FakeTrainWork::kColumns;
+      spec.ranked_nodes = FakeTrainWork::kEvaluated;
+    }
     spec.early_stop = early_stop;
     spec.low_water = low_water;
     spec.born_ready = born_ready;
@@ -87,6 +93,7 @@ inline FakeJob RandomJob(Draws& draw) {
   job.queue_max_bytes = draw(2) == 0 ? uint64_t{1} << 40 : 1 + draw(3000);
   job.low_water = static_cast<uint32_t>(draw(4));
   job.every_epochs = static_cast<uint32_t>(draw(4));
+  job.ranks = draw(2) == 0;
   if (draw(2) == 0) {
     job.epochs = static_cast<uint32_t>(2 + draw(6));
     job.every_epochs = static_cast<uint32_t>(1 + draw(2));
@@ -102,6 +109,7 @@ struct Outcome {
   std::vector<double> loss_sums;      // by epoch
   std::vector<uint64_t> digests;      // of the parameters, by epoch
   std::vector<double> val_loss_sums;  // by evaluation
+  std::vector<double> roc_aucs;       // likewise
   uint64_t test_correct_last = 0;
   uint64_t test_correct_best = 0;
   bool operator==(const Outcome&) const = default;
@@ -116,8 +124,9 @@ inline Outcome Expected(const FakeJob& job) {
   FakeTrainWork work;
   work.InitParameters(versions[0]);
   Outcome outcome;
-  uint64_t best_correct = 0;
-  double to_exceed = 0;  // correct nodes, of ten
+  const double whole = job.ranks ? 1 : 10;
+  double best_quality = 0;
+  double reference = 0;
   uint32_t waited = 0;
   for (uint32_t e = 0; e < job.epochs; ++e) {
     double loss_sum = 0;
@@ -155,14 +164,17 @@ inline Outcome Expected(const FakeJob& job) {
     if (!due && e + 1 < job.epochs) continue;
     const bool is_first = outcome.val_loss_sums.empty();
     outcome.val_loss_sums.push_back(FakeTrainWork::LossOf(digest));
-    const uint64_t correct = FakeTrainWork::CorrectOf(digest, EvalNodes::kValidation);
-    if (is_first || correct > best_correct) {
-      best_correct = correct;
+    if (job.ranks) outcome.roc_aucs.push_back(FakeTrainWork::RocAucOf(digest));
+    const auto correct =
+        static_cast<double>(FakeTrainWork::CorrectOf(digest, EvalNodes::kValidation));
+    const double quality = job.ranks ? outcome.roc_aucs.back() : correct;
+    if (is_first || quality > best_quality) {
+      best_quality = quality;
       outcome.best = versions.back();
       outcome.best_epoch = e;
     }
-    const bool improves = is_first || static_cast<double>(correct) > to_exceed;
-    if (improves) to_exceed = static_cast<double>(correct) + 10 * job.early_stop.min_delta;
+    const bool improves = is_first || quality - reference > whole * job.early_stop.min_delta;
+    if (improves) reference = quality;
     waited = improves ? 0 : waited + 1;
     if (job.early_stop.patience > 0 && waited == job.early_stop.patience) break;
   }
@@ -196,7 +208,10 @@ inline Outcome OutcomeOf(const Segment& segment) {
     outcome.loss_sums.push_back(report.loss_sum);
     outcome.digests.emplace_back();
     std::memcpy(&outcome.digests.back(), report.parameters_sha256.data(), sizeof(uint64_t));
-    if (report.evaluation) outcome.val_loss_sums.push_back(report.evaluation->val_loss_sum);
+    if (!report.evaluation) continue;
+    outcome.val_loss_sums.push_back(report.evaluation->val_loss_sum);
+    if (segment.config().ranked_columns == 0) continue;
+    outcome.roc_aucs.push_back(report.evaluation->metrics[Metric::kRocAuc]);
   }
   const auto test_correct = [&segment](uint64_t epoch) {
     const std::optional<TestReport> test = segment.ReportEpoch(static_cast<uint32_t>(epoch)).test;

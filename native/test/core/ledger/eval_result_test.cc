@@ -63,7 +63,10 @@ TEST_CASE("errors are means over known targets") {
 }
 
 TEST_CASE("the quality of each task says which epoch is better") {
-  const auto quality = [](Task task, const EvalResult& result) { return QualityOf(task, result); };
+  const auto quality = [](Task task, const EvalResult& result) {
+    const Metric decides = task == Task::kRegression ? Metric::kMae : Metric::kMicroF1;
+    return QualityOf(task, decides, result);
+  };
   EvalResult better{};
   EvalResult worse{};
   better.values = worse.values = 10;
@@ -81,6 +84,32 @@ TEST_CASE("the quality of each task says which epoch is better") {
   CHECK(Exceeds(quality(Task::kMultiLabel, better), quality(Task::kMultiLabel, worse)));
   worse.classes = {{0, 0, 0}};  // nothing to find, nothing found
   CHECK(Exceeds(quality(Task::kMultiLabel, better), quality(Task::kMultiLabel, worse)));
+}
+
+TEST_CASE("any metric of a task may decide; one that is not there makes all epochs equal") {
+  EvalResult better{};
+  EvalResult worse{};
+  better.nodes = worse.nodes = better.values = worse.values = 4;
+  better.squared_error = 1;
+  worse.squared_error = 2;
+  better.ranking = {0.75, 0.5};
+  worse.ranking = {0.5, 0.25};
+  better.classes = worse.classes = {{1, 1, 1}, {1, 2, 1}};
+  worse.classes[1] = {0, 2, 1};
+  const auto exceeds = [&](Task task, Metric decides) {
+    CHECK(HasMetric(task, decides));
+    CHECK_FALSE(Exceeds(QualityOf(task, decides, worse), QualityOf(task, decides, better)));
+    return Exceeds(QualityOf(task, decides, better), QualityOf(task, decides, worse));
+  };
+  CHECK(exceeds(Task::kRegression, Metric::kRmse));
+  CHECK(exceeds(Task::kMultiLabel, Metric::kMacroF1));
+  CHECK(exceeds(Task::kMultiLabel, Metric::kRocAuc));
+  CHECK(exceeds(Task::kClassification, Metric::kAveragePrecision));
+  better.ranking = worse.ranking = kUnranked;
+  CHECK_FALSE(exceeds(Task::kMultiLabel, Metric::kRocAuc));
+  CHECK_FALSE(HasMetric(Task::kMultiLabel, Metric::kAccuracy));
+  CHECK_FALSE(HasMetric(Task::kRegression, Metric::kRocAuc));
+  CHECK_FALSE(HasMetric(Task::kClassification, Metric::kMae));
 }
 
 TEST_CASE("results of chunks add up to that of all nodes, however they are cut") {

@@ -11,7 +11,7 @@ import unittest.mock
 import gnnd
 import gnnd.ray
 import gnnd.tune
-from gnnd import runs
+from gnnd import history, runs
 
 OPTIONS = {"cuda_devices": "none", "share_cores": True}
 SPEC = {
@@ -95,6 +95,22 @@ class FakeTask:
     def remote(self, name, given, options):
         self.engine.started.append((name, given, options, self.options))
         return name
+
+
+class Metrics(unittest.TestCase):
+    def test_curves_are_of_the_task_and_errors_are_minimised(self):
+        nan = float("nan")
+        common = {"epoch": 0, "loss": 1.0, "train_accuracy": 0.5, "val_accuracy": nan}
+        ranked = {**common, "val_roc_auc": 0.7, "val_micro_f1": 0.5}
+        labels = ["val_micro_f1", "val_roc_auc"]
+        self.assertEqual(history.curves([common, ranked]), [["loss"], labels])
+        regressed = {**common, "val_mae": 2.0}
+        self.assertEqual(history.curves([regressed]), [["loss"], ["val_mae"]])
+        classes = {**ranked, "val_accuracy": 0.5}
+        accuracies = ["train_accuracy", "val_accuracy"]
+        self.assertEqual(history.curves([classes]), [["loss"], accuracies])
+        minimised = [name for name in (*common, *ranked, *regressed) if history.is_minimised(name)]
+        self.assertEqual(sorted(set(minimised)), ["loss", "val_mae"])
 
 
 class FakeRay(types.ModuleType):

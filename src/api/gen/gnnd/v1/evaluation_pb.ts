@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/evaluation.proto.
  */
 export const file_gnnd_v1_evaluation: GenFile = /*@__PURE__*/
-  fileDesc("Chhnbm5kL3YxL2V2YWx1YXRpb24ucHJvdG8SB2dubmQudjEi4wUKDkV2YWx1YXRpb25TcGVjErsBCgxldmVyeV9lcG9jaHMYASABKAVCnwGiuxiaAQpkRXBvY2hzIGZyb20gb25lIGV2YWx1YXRpb24gdG8gdGhlIG5leHQ7IHRoZSBsYXN0IGVwb2NoIGFsd2F5cyBoYXMgb25lIChkb2NzL2pvYi1zcGVjLm1kI2V2YWx1YXRpb24pLhoBMTEAAAAAAAAAAEEAAAAAgIQuQVIZMSBvciBtb3JlIHdpdGggZWFybHlfc3RvcGgDcAJIAIgBARKPAQoGbWV0aG9kGAIgASgOMhkuZ25uZC52MS5FdmFsdWF0aW9uTWV0aG9kQmSiuxhgClZGdWxsIG9yIHNhbXBsZWQgbmVpZ2hib3VyaG9vZHM7IHdoYXQgQVVUTyBjb21lcyB0byBpcyBkZWNpZGVkIHdoZW4gdGhlIGpvYiBpcyBjcmVhdGVkLhoEQVVUT3ACEtkBCgdmYW5vdXRzGAMgAygFQscBorsYwgEKUE5laWdoYm91cnMgZHJhd24gcGVyIG5vZGUgYW5kIGhvcCBmb3IgU0FNUExFRCwgZnJvbSB0aGUgZXZhbHVhdGVkIG5vZGVzIG91dHdhcmQuIhBzYW1wbGluZy5mYW5vdXRzMQAAAAAAAPA/QQAAAAAAALBAShkJAAAAAAAA8L8SDmFsbCBuZWlnaGJvdXJzUitvbmUgYSBsYXllcjsgbm9uZSBmb3IgRVhBQ1QgYW5kIFJBTkRPTV9XQUxLaAZwAhKFAQoJbWF4X2J5dGVzGAQgASgDQm2iuxhpCkdNZW1vcnkgZm9yIGFuIGV4YWN0IGV2YWx1YXRpb24ncyBoaWRkZW4gcm93czsgdXAgdG8gaGVyZSBBVVRPIGlzIEVYQUNULhoKODU4OTkzNDU5MjEAAAAAAADwP0EAAAAAAACQQmgCSAGIAQFCDwoNX2V2ZXJ5X2Vwb2Noc0IMCgpfbWF4X2J5dGVzKo0BChBFdmFsdWF0aW9uTWV0aG9kEiEKHUVWQUxVQVRJT05fTUVUSE9EX1VOU1BFQ0lGSUVEEAASGgoWRVZBTFVBVElPTl9NRVRIT0RfQVVUTxABEhsKF0VWQUxVQVRJT05fTUVUSE9EX0VYQUNUEAISHQoZRVZBTFVBVElPTl9NRVRIT0RfU0FNUExFRBADYgZwcm90bzM", [file_gnnd_v1_field]);
+  fileDesc("Chhnbm5kL3YxL2V2YWx1YXRpb24ucHJvdG8SB2dubmQudjEimQcKDkV2YWx1YXRpb25TcGVjErsBCgxldmVyeV9lcG9jaHMYASABKAVCnwGiuxiaAQpkRXBvY2hzIGZyb20gb25lIGV2YWx1YXRpb24gdG8gdGhlIG5leHQ7IHRoZSBsYXN0IGVwb2NoIGFsd2F5cyBoYXMgb25lIChkb2NzL2pvYi1zcGVjLm1kI2V2YWx1YXRpb24pLhoBMTEAAAAAAAAAAEEAAAAAgIQuQVIZMSBvciBtb3JlIHdpdGggZWFybHlfc3RvcGgDcAJIAIgBARKPAQoGbWV0aG9kGAIgASgOMhkuZ25uZC52MS5FdmFsdWF0aW9uTWV0aG9kQmSiuxhgClZGdWxsIG9yIHNhbXBsZWQgbmVpZ2hib3VyaG9vZHM7IHdoYXQgQVVUTyBjb21lcyB0byBpcyBkZWNpZGVkIHdoZW4gdGhlIGpvYiBpcyBjcmVhdGVkLhoEQVVUT3ACEtkBCgdmYW5vdXRzGAMgAygFQscBorsYwgEKUE5laWdoYm91cnMgZHJhd24gcGVyIG5vZGUgYW5kIGhvcCBmb3IgU0FNUExFRCwgZnJvbSB0aGUgZXZhbHVhdGVkIG5vZGVzIG91dHdhcmQuIhBzYW1wbGluZy5mYW5vdXRzMQAAAAAAAPA/QQAAAAAAALBAShkJAAAAAAAA8L8SDmFsbCBuZWlnaGJvdXJzUitvbmUgYSBsYXllcjsgbm9uZSBmb3IgRVhBQ1QgYW5kIFJBTkRPTV9XQUxLaAZwAhKFAQoJbWF4X2J5dGVzGAQgASgDQm2iuxhpCkdNZW1vcnkgZm9yIGFuIGV4YWN0IGV2YWx1YXRpb24ncyBoaWRkZW4gcm93czsgdXAgdG8gaGVyZSBBVVRPIGlzIEVYQUNULhoKODU4OTkzNDU5MjEAAAAAAADwP0EAAAAAAACQQmgCSAGIAQESswEKBm1ldHJpYxgFIAEoDjIXLmdubmQudjEuRGVjaWRpbmdNZXRyaWNCiQGiuxiEAQpfV2hhdCBkZWNpZGVzIHdoaWNoIHBhcmFtZXRlcnMgYXJlIHRoZSBiZXN0IGFuZCB3aGVuIGEgam9iIHN0b3BzIGVhcmx5IChkb2NzL2pvYi1zcGVjLm1kI3Rhc2tzKS4aBEFVVE9SGW9uZSBvZiB0aGUgZGF0YXNldCdzIHRhc2twAkIPCg1fZXZlcnlfZXBvY2hzQgwKCl9tYXhfYnl0ZXMqjQEKEEV2YWx1YXRpb25NZXRob2QSIQodRVZBTFVBVElPTl9NRVRIT0RfVU5TUEVDSUZJRUQQABIaChZFVkFMVUFUSU9OX01FVEhPRF9BVVRPEAESGwoXRVZBTFVBVElPTl9NRVRIT0RfRVhBQ1QQAhIdChlFVkFMVUFUSU9OX01FVEhPRF9TQU1QTEVEEAMqnAIKDkRlY2lkaW5nTWV0cmljEh8KG0RFQ0lESU5HX01FVFJJQ19VTlNQRUNJRklFRBAAEhgKFERFQ0lESU5HX01FVFJJQ19BVVRPEAESHAoYREVDSURJTkdfTUVUUklDX0FDQ1VSQUNZEAISHAoYREVDSURJTkdfTUVUUklDX01JQ1JPX0YxEAMSHAoYREVDSURJTkdfTUVUUklDX01BQ1JPX0YxEAQSGwoXREVDSURJTkdfTUVUUklDX1JPQ19BVUMQBRIlCiFERUNJRElOR19NRVRSSUNfQVZFUkFHRV9QUkVDSVNJT04QBhIXChNERUNJRElOR19NRVRSSUNfTUFFEAcSGAoUREVDSURJTkdfTUVUUklDX1JNU0UQCGIGcHJvdG8z", [file_gnnd_v1_field]);
 
 /**
  * How often, and on which neighbourhoods, metrics are computed: of the validation nodes each time,
@@ -45,6 +45,11 @@ export type EvaluationSpec = Message<"gnnd.v1.EvaluationSpec"> & {
    * @generated from field: optional int64 max_bytes = 4;
    */
   maxBytes?: bigint | undefined;
+
+  /**
+   * @generated from field: gnnd.v1.DecidingMetric metric = 5;
+   */
+  metric: DecidingMetric;
 };
 
 /**
@@ -79,6 +84,11 @@ export type EvaluationSpecJson = {
    * @generated from field: optional int64 max_bytes = 4;
    */
   maxBytes?: string;
+
+  /**
+   * @generated from field: gnnd.v1.DecidingMetric metric = 5;
+   */
+  metric?: DecidingMetricJson;
 };
 
 /**
@@ -138,4 +148,90 @@ export type EvaluationMethodJson = "EVALUATION_METHOD_UNSPECIFIED" | "EVALUATION
  */
 export const EvaluationMethodSchema: GenEnum<EvaluationMethod, EvaluationMethodJson> = /*@__PURE__*/
   enumDesc(file_gnnd_v1_evaluation, 0);
+
+/**
+ * Which metric decides which parameters are the best and when a job stops early. ROC_AUC and
+ * AVERAGE_PRECISION are means over labels, or over classes, each against the others.
+ *
+ * @generated from enum gnnd.v1.DecidingMetric
+ */
+export enum DecidingMetric {
+  /**
+   * Not set: AUTO.
+   *
+   * @generated from enum value: DECIDING_METRIC_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * By the dataset's task: ACCURACY of CLASSIFICATION, MICRO_F1 of MULTI_LABEL, MAE of REGRESSION.
+   * Decided when the job is created.
+   *
+   * @generated from enum value: DECIDING_METRIC_AUTO = 1;
+   */
+  AUTO = 1,
+
+  /**
+   * Of CLASSIFICATION only.
+   *
+   * @generated from enum value: DECIDING_METRIC_ACCURACY = 2;
+   */
+  ACCURACY = 2,
+
+  /**
+   * Of CLASSIFICATION or MULTI_LABEL, as the next three: of all counts together.
+   *
+   * @generated from enum value: DECIDING_METRIC_MICRO_F1 = 3;
+   */
+  MICRO_F1 = 3,
+
+  /**
+   * The mean over classes or labels.
+   *
+   * @generated from enum value: DECIDING_METRIC_MACRO_F1 = 4;
+   */
+  MACRO_F1 = 4,
+
+  /**
+   * The mean area under the ROC curves.
+   *
+   * @generated from enum value: DECIDING_METRIC_ROC_AUC = 5;
+   */
+  ROC_AUC = 5,
+
+  /**
+   * The mean average precision.
+   *
+   * @generated from enum value: DECIDING_METRIC_AVERAGE_PRECISION = 6;
+   */
+  AVERAGE_PRECISION = 6,
+
+  /**
+   * Of REGRESSION only: the mean absolute error, the less the better.
+   *
+   * @generated from enum value: DECIDING_METRIC_MAE = 7;
+   */
+  MAE = 7,
+
+  /**
+   * Likewise, the root of the mean squared error.
+   *
+   * @generated from enum value: DECIDING_METRIC_RMSE = 8;
+   */
+  RMSE = 8,
+}
+
+/**
+ * Which metric decides which parameters are the best and when a job stops early. ROC_AUC and
+ * AVERAGE_PRECISION are means over labels, or over classes, each against the others.
+ *
+ * @generated from enum gnnd.v1.DecidingMetric
+ */
+export type DecidingMetricJson = "DECIDING_METRIC_UNSPECIFIED" | "DECIDING_METRIC_AUTO" | "DECIDING_METRIC_ACCURACY" | "DECIDING_METRIC_MICRO_F1" | "DECIDING_METRIC_MACRO_F1" | "DECIDING_METRIC_ROC_AUC" | "DECIDING_METRIC_AVERAGE_PRECISION" | "DECIDING_METRIC_MAE" | "DECIDING_METRIC_RMSE";
+
+/**
+ * Describes the enum gnnd.v1.DecidingMetric.
+ */
+export const DecidingMetricSchema: GenEnum<DecidingMetric, DecidingMetricJson> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_evaluation, 1);
 

@@ -1,0 +1,126 @@
+#include "core/ledger/ranking.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace gnnd {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+// Grows with the score: floats of one sign are ordered as their bits are.
+uint32_t OrderOf(float score) {
+  const auto bits = std::bit_cast<uint32_t>(score + 0.0F);  // -0 becomes 0
+  return (bits >> 31) == 0 ? bits | 0x80000000U : ~bits;
+}
+
+// Ascending, by the 33 bits that a key has: three passes, each of which keeps what it finds in
+// order.
+void SortKeys(std::vector<uint64_t>* keys, std::vector<uint64_t>* other) {
+  constexpr uint32_t kBits = 11;
+  constexpr uint32_t kPasses = 3;
+  constexpr uint64_t kBuckets = uint64_t{1} << kBits;
+  std::array<std::array<uint64_t, kBuckets>, kPasses> starts{};
+  for (const uint64_t key : *keys) {
+    for (uint32_t pass = 0; pass < kPasses; ++pass) {
+      ++starts[pass][(key >> (pass * kBits)) % kBuckets];
+    }
+  }
+  other->resize(keys->size());
+  for (uint32_t pass = 0; pass < kPasses; ++pass) {
+    uint64_t next = 0;
+    for (uint64_t& start : starts[pass]) {
+      const uint64_t size = start;
+      start = next;
+      next += size;
+    }
+    for (const uint64_t key : *keys) {
+      (*other)[starts[pass][(key >> (pass * kBits)) % kBuckets]++] = key;
+    }
+    std::swap(*keys, *other);
+  }
+}
+
+struct Group {
+  uint64_t positives = 0;
+  uint64_t negatives = 0;
+};
+
+// Those of equal score from `at` on, which moves behind them, downward.
+Group NextGroup(const std::vector<uint64_t>& keys, uint64_t* at) {
+  Group group;
+  const uint64_t score = keys[*at - 1] >> 1;
+  for (; *at > 0 && keys[*at - 1] >> 1 == score; --*at) {
+    ++((keys[*at - 1] & 1) != 0 ? group.positives : group.negatives);
+  }
+  return group;
+}
+
+}  // namespace
+
+Ranking Ranker::Rank(const float* scores, const Outcome* outcomes, uint64_t count,
+                     uint64_t stride) {
+  keys_.clear();
+  Group all;
+  for (uint64_t i = 0; i < count; ++i) {
+    const Outcome outcome = outcomes[i * stride];
+    if (outcome == Outcome::kUnknown) continue;
+    const float score = scores[i * stride];
+    if (std::isnan(score)) return {kNone, kNone};
+    const bool positive = outcome == Outcome::kPositive;
+    keys_.push_back(uint64_t{OrderOf(score)} << 1 | (positive ? 1 : 0));
+    ++(positive ? all.positives : all.negatives);
+  }
+  if (all.positives == 0 || all.negatives == 0) return {kNone, kNone};
+  SortKeys(&keys_, &other_);
+  // Pairs of which the positive is above, twice, for those that tie count half: 2 * P * N is below
+  // 2^64, for there are fewer than 2^32 nodes.
+  uint64_t above_twice = 0;
+  double precisions = 0;
+  Group seen;
+  for (uint64_t at = keys_.size(); at > 0;) {
+    const Group group = NextGroup(keys_, &at);
+    seen.positives += group.positives;
+    seen.negatives += group.negatives;
+    const uint64_t below = all.negatives - seen.negatives;
+    above_twice += group.positives * (2 * below + group.negatives);
+    precisions += static_cast<double>(group.positives) * static_cast<double>(seen.positives) /
+                  static_cast<double>(seen.positives + seen.negatives);
+  }
+  const auto positives = static_cast<double>(all.positives);
+  return {static_cast<double>(above_twice) / 2 / (positives * static_cast<double>(all.negatives)),
+          precisions / positives};
+}
+
+Status RankColumns(Segment& segment, const EvalShape& shape, uint32_t chunk,
+                   const std::function<bool()>& alive) {
+  uint64_t nodes = 0;
+  for (uint32_t of = 0; of < shape.chunks; ++of)
+    nodes += segment.eval_sums(shape.CountedWord(of)).nodes;
+  const std::span<Ranking> rankings = segment.rankings();
+  Ranker ranker;
+  for (uint64_t column = chunk; column < rankings.size(); column += shape.chunks) {
+    if (!alive()) return Status(Code::kAborted, "an evaluation was told to stop");
+    rankings[column] = ranker.Rank(segment.scores().data() + column,
+                                   segment.outcomes().data() + column, nodes, rankings.size());
+  }
+  return Status::Ok();
+}
+
+Ranking MeanOf(std::span<const Ranking> columns) {
+  Ranking sum{0, 0};
+  uint64_t counted = 0;
+  for (const Ranking& column : columns) {
+    if (std::isnan(column.roc_auc)) continue;
+    sum.roc_auc += column.roc_auc;
+    sum.average_precision += column.average_precision;
+    ++counted;
+  }
+  if (counted == 0) return {kNone, kNone};
+  const auto count = static_cast<double>(counted);
+  return {sum.roc_auc / count, sum.average_precision / count};
+}
+
+}  // namespace gnnd
