@@ -14,7 +14,11 @@ import type { PropagationRecord } from '../records/propagation-record.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';
 import { propagationToProto } from './convert-propagation.ts';
 import * as pb from './gen/gnnd/v1/dataset_service_pb.ts';
-import { type Operation, OperationSchema } from './gen/gnnd/v1/types_pb.ts';
+import {
+  type Operation,
+  OperationSchema,
+  DatasetTask as TaskMessage,
+} from './gen/gnnd/v1/types_pb.ts';
 import { codeOfReason } from './grpc-status.ts';
 
 /** Datasets and operations as messages. */
@@ -36,7 +40,7 @@ export function datasetToProto(dataset: DatasetRecord): pb.Dataset {
     path: dataset.path,
     createTime: timestamp(dataset.createAtMs),
     featureDtype: featureDtypeToProto[dataset.featureDtype],
-    task: pb.DatasetTask[dataset.task],
+    task: TaskMessage[dataset.task],
   });
 }
 
@@ -104,9 +108,9 @@ export function importFormatFromProto(value: pb.ImportFormat): ImportFormat | nu
 }
 
 /** Null when the labels are to tell; undefined for a number that is no task of this version. */
-export function datasetTaskFromProto(value: pb.DatasetTask): DatasetTask | null | undefined {
-  if (value === pb.DatasetTask.UNSPECIFIED) return null;
-  return datasetTasks.find((task) => pb.DatasetTask[task] === value);
+export function datasetTaskFromProto(value: TaskMessage): DatasetTask | null | undefined {
+  if (value === TaskMessage.UNSPECIFIED) return null;
+  return datasetTasks.find((task) => TaskMessage[task] === value);
 }
 
 const featureDtypeToProto: Readonly<Record<FeatureDtype, pb.FeatureDtype>> = {

@@ -6,7 +6,7 @@ import { fileWriter, ParquetWriter } from 'hyparquet-writer';
 import { syncFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import { fileLines } from '../datasets/byte-streams.ts';
 import type { ReportProgress } from '../datasets/import-context.ts';
-import type { LearningTask } from '../spec/job-spec.ts';
+import type { DatasetTask } from '../spec/job-spec.ts';
 
 /**
  * Makes a result of what Trainers wrote (native/core/executor/prediction_files.h): a Parquet or CSV
@@ -26,7 +26,7 @@ export interface PublishOptions {
   readonly rows: number;
   readonly classes: number;
   /** What the model has learnt: a prediction is a class, or a number a label or target. */
-  readonly learnt: LearningTask;
+  readonly learnt: DatasetTask;
   /** What inference.json says beside the files. */
   readonly facts: Readonly<Record<string, unknown>>;
 }
@@ -279,7 +279,7 @@ function listOf(name: string, type: 'FLOAT' | 'INT32') {
 }
 
 /** The .npy files by ranges of rows. Without nodes.npy the rows are those of all nodes. */
-function openArrays(folder: string, learnt: LearningTask) {
+function openArrays(folder: string, learnt: DatasetTask) {
   const fds = new Map<string, number>();
   const open = (name: string) => {
     const fd = fds.get(name) ?? openSync(join(folder, `${name}.npy`), 'r');

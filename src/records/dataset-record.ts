@@ -1,4 +1,8 @@
+import type { DatasetTask } from '../spec/job-spec.ts';
+
 /** The nouns of a dataset as the daemon stores and shows them; data only. */
+
+export type { DatasetTask };
 
 export type DatasetState = 'IMPORTING' | 'READY' | 'FAILED';
 
@@ -15,8 +19,7 @@ export const featureBytes: Readonly<Record<FeatureDtype, number>> = { float32: 4
  * What is learnt of a node: its class; which of several labels it has; or numbers (targets).
  * `num_classes` counts classes, labels or targets.
  */
-export const datasetTasks = ['CLASSIFICATION', 'MULTI_LABEL', 'REGRESSION'] as const;
-export type DatasetTask = (typeof datasetTasks)[number];
+export const datasetTasks: readonly DatasetTask[] = ['CLASSIFICATION', 'MULTI_LABEL', 'REGRESSION'];
 
 /** `dataset.json` of a dataset folder (docs/formats/dataset.md): what jobs learn from, no more. */
 export interface DatasetManifest {

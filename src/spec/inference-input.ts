@@ -1,5 +1,5 @@
 import type { FieldViolation } from '../base/errors.ts';
-import type { JobSpecInput, LearningTask } from './job-spec.ts';
+import type { DatasetTask, JobSpecInput } from './job-spec.ts';
 import { show } from './spec-checker.ts';
 import { type SpecLeaf, type SpecScalar, specLeaves } from './spec-fields.ts';
 
@@ -13,7 +13,7 @@ export interface TrainedFacts {
   readonly inDim: number;
   readonly outDim: number;
   readonly datasetDigest: string;
-  readonly task: LearningTask;
+  readonly task: DatasetTask;
   /** Of its checkpoint or export. */
   readonly folder: string;
 }

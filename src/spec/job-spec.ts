@@ -65,7 +65,7 @@ export type JobSpecInput = Optional<AnySpec>;
 export type SpecDraft = Mutable<AnySpec>;
 
 export type ModelType = JobSpec['model']['type'];
-export type LearningTask = JobSpec['inference']['task'];
+export type DatasetTask = JobSpec['inference']['task'];
 export type Prefetch = JobSpec['cache']['prefetch'];
 
 /** A file of the user's that executors load: by its path, frozen by its digest (hex). */

@@ -1,4 +1,4 @@
-import type { JobSpec, LearningTask } from './job-spec.ts';
+import type { DatasetTask, JobSpec } from './job-spec.ts';
 
 /** Numbers that evaluations come to, by name, for whoever shows them. */
 
@@ -29,17 +29,17 @@ export const usualMetric = {
   CLASSIFICATION: 'ACCURACY',
   MULTI_LABEL: 'MICRO_F1',
   REGRESSION: 'MAE',
-} as const satisfies Readonly<Record<LearningTask, DecidingMetric>>;
+} as const satisfies Readonly<Record<DatasetTask, DecidingMetric>>;
 
 const ofClasses = ['MICRO_F1', 'MACRO_F1', 'ROC_AUC', 'AVERAGE_PRECISION'] as const;
 
 /** What decides which parameters are the best, and on an early stop; specs once had none. */
-export function decidingMetric({ evaluation }: JobSpec, task: LearningTask): DecidingMetric {
+export function decidingMetric({ evaluation }: JobSpec, task: DatasetTask): DecidingMetric {
   return evaluation.metric === 'AUTO' ? usualMetric[task] : evaluation.metric;
 }
 
 /** Those that evaluations of a task come to, and may decide. */
-export const metricsOfTask: Readonly<Record<LearningTask, readonly DecidingMetric[]>> = {
+export const metricsOfTask: Readonly<Record<DatasetTask, readonly DecidingMetric[]>> = {
   CLASSIFICATION: ['ACCURACY', ...ofClasses],
   MULTI_LABEL: ofClasses,
   REGRESSION: ['MAE', 'RMSE'],

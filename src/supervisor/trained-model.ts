@@ -3,7 +3,7 @@ import { sha256Of } from '../base/digest.ts';
 import { messageOf } from '../base/errors.ts';
 import { readRegular } from '../base/regular-file.ts';
 import { datasetTasks } from '../records/dataset-record.ts';
-import type { JobSpecInput, LearningTask } from '../spec/job-spec.ts';
+import type { DatasetTask, JobSpecInput } from '../spec/job-spec.ts';
 import {
   type CheckpointFile,
   type CheckpointKind,
@@ -23,7 +23,7 @@ export interface TrainedModel {
   readonly spec: JobSpecInput;
   readonly inDim: number;
   readonly outDim: number;
-  readonly task: LearningTask;
+  readonly task: DatasetTask;
   readonly datasetDigest: string;
   /** What an export says of standardised features and rows; null where it is to be looked up. */
   readonly moments: ExportedMoments | null;
@@ -57,7 +57,7 @@ export async function readTrainedModel(
 }
 
 /** Of earlier versions nothing else was learnt. */
-function taskOf(task = 'CLASSIFICATION'): LearningTask {
+function taskOf(task = 'CLASSIFICATION'): DatasetTask {
   const known = datasetTasks.find((one) => one === task);
   if (known === undefined) throw new Error(`its task is ${task}, which this gnnd does not know`);
   return known;

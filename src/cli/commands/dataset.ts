@@ -10,13 +10,16 @@ import {
   DatasetService,
   DatasetState,
   DatasetStateSchema,
-  DatasetTaskSchema,
   DatasetValidationSchema,
   FeatureDtypeSchema,
   ImportFormatSchema,
   ListDatasetsResponseSchema,
 } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
-import { type Operation, OperationSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
+import {
+  DatasetTaskSchema,
+  type Operation,
+  OperationSchema,
+} from '../../api/gen/gnnd/v1/types_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { numberOf, shortName, shortNames } from '../../spec/enum-names.ts';
 import { idPattern } from '../../spec/limits.ts';

@@ -1,8 +1,5 @@
-import {
-  type Dataset,
-  DatasetTask,
-  DatasetTaskSchema,
-} from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
+import type { Dataset } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
+import { DatasetTask, DatasetTaskSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
 import { shortName } from '../../spec/enum-names.ts';
 
 /** What is learnt of a dataset's nodes, for people. */

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from google.protobuf.message import Message
 
 from gnnd.connection import Connection, request_id
 from gnnd.errors import GnndError, ImportFailed, Violation
 from gnnd.v1 import dataset_service_pb2 as pb
+from gnnd.v1 import types_pb2 as types
 
 FEATURE_DTYPES = {None: 0, "float32": 1, "float16": 2}
 #: What is learnt of a node.
 Task = Literal["CLASSIFICATION", "MULTI_LABEL", "REGRESSION"]
-NOUNS = {"CLASSIFICATION": "classes", "MULTI_LABEL": "labels", "REGRESSION": "targets"}
+NOUNS: dict[Task, str] = {
+    "CLASSIFICATION": "classes",
+    "MULTI_LABEL": "labels",
+    "REGRESSION": "targets",
+}
+TASKS: dict[int, Task] = {types.DatasetTask.Value(f"DATASET_TASK_{task}"): task for task in NOUNS}
 #: How much of an import is done, of 1, and what it is doing.
 Report = Callable[[float, str], None]
 #: Milliseconds that one look at an import waits for its end.
@@ -97,8 +103,7 @@ class Dataset:
 
 def task_of(number: int) -> Task:
     """Of a message; a daemon of an earlier version says nothing."""
-    task: Task = get_args(Task)[max(number - pb.DATASET_TASK_CLASSIFICATION, 0)]
-    return task
+    return TASKS[max(number, types.DATASET_TASK_CLASSIFICATION)]
 
 
 def task_number(task: str | None) -> Any:
@@ -108,7 +113,7 @@ def task_number(task: str | None) -> Any:
     name = task.upper().replace("-", "_")
     if name not in NOUNS:
         raise ValueError(f"task {task!r}: expected one of {', '.join(NOUNS)}")
-    return pb.DatasetTask.Value(f"DATASET_TASK_{name}")
+    return types.DatasetTask.Value(f"DATASET_TASK_{name}")
 
 
 def import_source(

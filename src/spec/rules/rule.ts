@@ -1,4 +1,4 @@
-import type { JobSpecInput, MatrixLibrary, SpecDraft } from '../job-spec.ts';
+import type { DatasetTask, JobSpecInput, MatrixLibrary, SpecDraft } from '../job-spec.ts';
 import type { SpecChecker } from '../spec-checker.ts';
 
 /** What a file is loaded as: a sampler is a shared object, a model a TorchScript module. */
@@ -35,7 +35,7 @@ export interface ResolveContext {
   readonly bestRowChunk?: (spec: SpecDraft) => number;
   /** What is learnt of its nodes: so many classes, labels or numbers. Unset: not known. */
   readonly targets?: {
-    readonly task: 'CLASSIFICATION' | 'MULTI_LABEL' | 'REGRESSION';
+    readonly task: DatasetTask;
     readonly count: number;
   };
   /** Looks at files that the spec wants loaded. */

@@ -8,7 +8,6 @@ import {
 } from '../../../src/api/gen/gnnd/v1/checkpoint_service_pb.ts';
 import {
   DatasetService,
-  type DatasetTask,
   type FeatureDtype,
   type ImportFormat,
 } from '../../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
@@ -20,6 +19,7 @@ import {
 } from '../../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import type { DatasetTask } from '../../../src/api/gen/gnnd/v1/types_pb.ts';
 import { reasonStatuses } from '../../../src/api/grpc-status.ts';
 import { errorReasons, GnndError } from '../../../src/base/errors.ts';
 import type { CreateJob, ListJobs } from '../../../src/jobs/jobs.ts';

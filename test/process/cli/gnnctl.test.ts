@@ -9,7 +9,6 @@ import {
   DatasetSchema,
   DatasetService,
   DatasetState,
-  DatasetTask,
   DatasetValidationSchema,
   FeatureDtype,
   ImportFormat,
@@ -25,6 +24,7 @@ import { PlanLimit, PlanWay } from '../../../src/api/gen/gnnd/v1/job_plan_pb.ts'
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../../src/api/gen/gnnd/v1/model_pb.ts';
 import { PlacementPolicy } from '../../../src/api/gen/gnnd/v1/resources_pb.ts';
+import { DatasetTask } from '../../../src/api/gen/gnnd/v1/types_pb.ts';
 import { runCli } from '../../../src/cli/program.ts';
 import { sampleJob, startMs } from '../../unit/cli/sample-job.ts';
 import { createTestIo, stoppedClock, type TestIoOptions } from '../../unit/cli/test-io.ts';

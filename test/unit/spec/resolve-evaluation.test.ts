@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { JobSpec, JobSpecInput, LearningTask } from '../../../src/spec/job-spec.ts';
+import type { DatasetTask, JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import type { DecidingMetric } from '../../../src/spec/metrics.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import type { ResolveContext } from '../../../src/spec/rules/rule.ts';
@@ -50,7 +50,7 @@ describe('evaluation', () => {
   });
 
   it('is decided by the usual metric of the task, or by another that the task has', () => {
-    const decided = (task: LearningTask, metric?: DecidingMetric) => {
+    const decided = (task: DatasetTask, metric?: DecidingMetric) => {
       const evaluation = metric === undefined ? {} : { metric };
       const targets = { task, count: 3 };
       const input = { dataset: 'd', training: { epochs: 1 }, evaluation };

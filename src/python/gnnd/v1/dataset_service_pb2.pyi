@@ -31,13 +31,6 @@ class FeatureDtype(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FEATURE_DTYPE_FLOAT32: _ClassVar[FeatureDtype]
     FEATURE_DTYPE_FLOAT16: _ClassVar[FeatureDtype]
 
-class DatasetTask(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    DATASET_TASK_UNSPECIFIED: _ClassVar[DatasetTask]
-    DATASET_TASK_CLASSIFICATION: _ClassVar[DatasetTask]
-    DATASET_TASK_MULTI_LABEL: _ClassVar[DatasetTask]
-    DATASET_TASK_REGRESSION: _ClassVar[DatasetTask]
-
 class DatasetState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     DATASET_STATE_UNSPECIFIED: _ClassVar[DatasetState]
@@ -54,10 +47,6 @@ IMPORT_FORMAT_GRAPHBOLT: ImportFormat
 FEATURE_DTYPE_UNSPECIFIED: FeatureDtype
 FEATURE_DTYPE_FLOAT32: FeatureDtype
 FEATURE_DTYPE_FLOAT16: FeatureDtype
-DATASET_TASK_UNSPECIFIED: DatasetTask
-DATASET_TASK_CLASSIFICATION: DatasetTask
-DATASET_TASK_MULTI_LABEL: DatasetTask
-DATASET_TASK_REGRESSION: DatasetTask
 DATASET_STATE_UNSPECIFIED: DatasetState
 DATASET_STATE_IMPORTING: DatasetState
 DATASET_STATE_READY: DatasetState
@@ -83,9 +72,9 @@ class ImportDatasetRequest(_message.Message):
     feature_dtype: FeatureDtype
     directed: bool
     link: bool
-    task: DatasetTask
+    task: _types_pb2.DatasetTask
     split: str
-    def __init__(self, dataset_id: _Optional[str] = ..., source: _Optional[str] = ..., format: _Optional[_Union[ImportFormat, str]] = ..., validate_only: bool = ..., request_id: _Optional[str] = ..., feature_dtype: _Optional[_Union[FeatureDtype, str]] = ..., directed: bool = ..., link: bool = ..., task: _Optional[_Union[DatasetTask, str]] = ..., split: _Optional[str] = ...) -> None: ...
+    def __init__(self, dataset_id: _Optional[str] = ..., source: _Optional[str] = ..., format: _Optional[_Union[ImportFormat, str]] = ..., validate_only: bool = ..., request_id: _Optional[str] = ..., feature_dtype: _Optional[_Union[FeatureDtype, str]] = ..., directed: bool = ..., link: bool = ..., task: _Optional[_Union[_types_pb2.DatasetTask, str]] = ..., split: _Optional[str] = ...) -> None: ...
 
 class Dataset(_message.Message):
     __slots__ = ("name", "state", "message", "digest", "num_nodes", "num_edges", "num_features", "num_classes", "num_train", "num_val", "num_test", "bytes", "path", "create_time", "feature_dtype", "task")
@@ -120,8 +109,8 @@ class Dataset(_message.Message):
     path: str
     create_time: _timestamp_pb2.Timestamp
     feature_dtype: FeatureDtype
-    task: DatasetTask
-    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[DatasetState, str]] = ..., message: _Optional[str] = ..., digest: _Optional[str] = ..., num_nodes: _Optional[int] = ..., num_edges: _Optional[int] = ..., num_features: _Optional[int] = ..., num_classes: _Optional[int] = ..., num_train: _Optional[int] = ..., num_val: _Optional[int] = ..., num_test: _Optional[int] = ..., bytes: _Optional[int] = ..., path: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., feature_dtype: _Optional[_Union[FeatureDtype, str]] = ..., task: _Optional[_Union[DatasetTask, str]] = ...) -> None: ...
+    task: _types_pb2.DatasetTask
+    def __init__(self, name: _Optional[str] = ..., state: _Optional[_Union[DatasetState, str]] = ..., message: _Optional[str] = ..., digest: _Optional[str] = ..., num_nodes: _Optional[int] = ..., num_edges: _Optional[int] = ..., num_features: _Optional[int] = ..., num_classes: _Optional[int] = ..., num_train: _Optional[int] = ..., num_val: _Optional[int] = ..., num_test: _Optional[int] = ..., bytes: _Optional[int] = ..., path: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., feature_dtype: _Optional[_Union[FeatureDtype, str]] = ..., task: _Optional[_Union[_types_pb2.DatasetTask, str]] = ...) -> None: ...
 
 class GetDatasetRequest(_message.Message):
     __slots__ = ("name",)

@@ -1,4 +1,5 @@
 from gnnd.v1 import field_pb2 as _field_pb2
+from gnnd.v1 import types_pb2 as _types_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -29,13 +30,6 @@ class InferenceNodes(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     INFERENCE_NODES_TEST: _ClassVar[InferenceNodes]
     INFERENCE_NODES_LISTED: _ClassVar[InferenceNodes]
 
-class LearningTask(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    LEARNING_TASK_UNSPECIFIED: _ClassVar[LearningTask]
-    LEARNING_TASK_CLASSIFICATION: _ClassVar[LearningTask]
-    LEARNING_TASK_MULTI_LABEL: _ClassVar[LearningTask]
-    LEARNING_TASK_REGRESSION: _ClassVar[LearningTask]
-
 class InferenceOutput(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     INFERENCE_OUTPUT_UNSPECIFIED: _ClassVar[InferenceOutput]
@@ -60,10 +54,6 @@ INFERENCE_NODES_TRAINING: InferenceNodes
 INFERENCE_NODES_VALIDATION: InferenceNodes
 INFERENCE_NODES_TEST: InferenceNodes
 INFERENCE_NODES_LISTED: InferenceNodes
-LEARNING_TASK_UNSPECIFIED: LearningTask
-LEARNING_TASK_CLASSIFICATION: LearningTask
-LEARNING_TASK_MULTI_LABEL: LearningTask
-LEARNING_TASK_REGRESSION: LearningTask
 INFERENCE_OUTPUT_UNSPECIFIED: InferenceOutput
 INFERENCE_OUTPUT_LOGITS: InferenceOutput
 INFERENCE_OUTPUT_PROBABILITIES: InferenceOutput
@@ -97,5 +87,5 @@ class InferenceSpec(_message.Message):
     classes: int
     trained_on: str
     node_ids: _containers.RepeatedScalarFieldContainer[str]
-    task: LearningTask
-    def __init__(self, job: _Optional[str] = ..., path: _Optional[str] = ..., parameters: _Optional[_Union[InferenceParameters, str]] = ..., nodes: _Optional[_Union[InferenceNodes, str]] = ..., nodes_file: _Optional[str] = ..., outputs: _Optional[_Iterable[_Union[InferenceOutput, str]]] = ..., formats: _Optional[_Iterable[_Union[InferenceFormat, str]]] = ..., parameters_sha256: _Optional[str] = ..., classes: _Optional[int] = ..., trained_on: _Optional[str] = ..., node_ids: _Optional[_Iterable[str]] = ..., task: _Optional[_Union[LearningTask, str]] = ...) -> None: ...
+    task: _types_pb2.DatasetTask
+    def __init__(self, job: _Optional[str] = ..., path: _Optional[str] = ..., parameters: _Optional[_Union[InferenceParameters, str]] = ..., nodes: _Optional[_Union[InferenceNodes, str]] = ..., nodes_file: _Optional[str] = ..., outputs: _Optional[_Iterable[_Union[InferenceOutput, str]]] = ..., formats: _Optional[_Iterable[_Union[InferenceFormat, str]]] = ..., parameters_sha256: _Optional[str] = ..., classes: _Optional[int] = ..., trained_on: _Optional[str] = ..., node_ids: _Optional[_Iterable[str]] = ..., task: _Optional[_Union[_types_pb2.DatasetTask, str]] = ...) -> None: ...

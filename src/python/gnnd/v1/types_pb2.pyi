@@ -11,6 +11,13 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class DatasetTask(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DATASET_TASK_UNSPECIFIED: _ClassVar[DatasetTask]
+    DATASET_TASK_CLASSIFICATION: _ClassVar[DatasetTask]
+    DATASET_TASK_MULTI_LABEL: _ClassVar[DatasetTask]
+    DATASET_TASK_REGRESSION: _ClassVar[DatasetTask]
+
 class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     REASON_UNSPECIFIED: _ClassVar[Reason]
@@ -47,6 +54,10 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_HOST_OUT_OF_MEMORY: _ClassVar[Reason]
     REASON_PREEMPTED: _ClassVar[Reason]
     REASON_DEVICE_DRAINED: _ClassVar[Reason]
+DATASET_TASK_UNSPECIFIED: DatasetTask
+DATASET_TASK_CLASSIFICATION: DatasetTask
+DATASET_TASK_MULTI_LABEL: DatasetTask
+DATASET_TASK_REGRESSION: DatasetTask
 REASON_UNSPECIFIED: Reason
 REASON_NONE: Reason
 REASON_COMPLETED: Reason
