@@ -309,6 +309,7 @@ class Client:
         random_seed: int | None = None,
         standardize: bool | None = None,
         patience: int | None = None,
+        metric: str | None = None,
         devices: int | None = None,
         name: str = "",
         priority: int | None = None,
@@ -327,7 +328,10 @@ class Client:
             random_seed: Key of all randomness: the same seed, spec and dataset train the same
                 parameters, bit for bit.
             standardize: Whether every feature column gets mean 0 and variance 1.
-            patience: Evaluations in a row without a better validation accuracy that end the job.
+            patience: Evaluations in a row without a better `metric` that end the job.
+            metric: What decides which parameters are the best: of classes `"ACCURACY"` (the
+                default), of several labels `"MICRO_F1"`, of numbers `"MAE"`; or `"MACRO_F1"`,
+                `"ROC_AUC"`, `"AVERAGE_PRECISION"`, `"RMSE"`.
             devices: Number of devices.
             name: Of the job, lower-case letters, digits and hyphens; by default made up.
             priority: Higher first.
@@ -348,6 +352,7 @@ class Client:
                 "optimizer": {"learning_rate": learning_rate, "weight_decay": weight_decay},
                 "early_stop": {"patience_epochs": patience},
             },
+            "evaluation": {"metric": metric},
             "resources": {"devices": devices},
             "priority": priority,
         }

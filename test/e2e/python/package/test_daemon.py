@@ -118,6 +118,11 @@ class Imports(unittest.TestCase):
         stored = np.load(pathlib.Path(dataset.path, "labels.npy"))
         expected = np.where(np.isnan(several), 255, several).astype(np.uint8)
         self.assertTrue(np.array_equal(stored, expected))
+        job = self.client.submit(dataset, MODEL, fanouts=[5, 5], epochs=2, metric="ROC_AUC").wait()
+        self.assertEqual(job.message.epochs[-1].val_metrics[0].name, "roc_auc")
+        self.assertGreater(job.records()[-1]["val_roc_auc"], 0)
+        with self.assertRaisesRegex(gnnd.InvalidRequest, "evaluation.metric.*expected one of"):
+            self.client.submit(dataset, MODEL, fanouts=[5, 5], epochs=2, metric="RMSE")
         again = self.client.import_arrays(
             "same-labels", labels=np.where(np.isnan(several), -1, several).astype(int), **rest
         )
