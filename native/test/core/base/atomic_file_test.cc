@@ -40,8 +40,9 @@ TEST_CASE("a file holds what was written, in whole 2 MiB, whatever pieces it cam
   const test::TempFolder folder;
   const std::string path = folder / "file";
   const std::vector<std::byte> bytes = Bytes(4 * kHugePageBytes + 4096 + 17);
-  for (const uint64_t piece : {uint64_t{100'003}, kHugePageBytes - 4096, kHugePageBytes,
-                               2 * kHugePageBytes + 4096, uint64_t{bytes.size()}}) {
+  bool is_first = true;
+  for (const uint64_t piece : {uint64_t{100'003}, uint64_t{100'003}, kHugePageBytes - 4096,
+                               kHugePageBytes, 2 * kHugePageBytes + 4096, uint64_t{bytes.size()}}) {
     CAPTURE(piece);
     const uint64_t before = WritesSoFar();
     {
@@ -55,12 +56,14 @@ TEST_CASE("a file holds what was written, in whole 2 MiB, whatever pieces it cam
       CHECK_FALSE(std::filesystem::exists(path));
       REQUIRE(file.Commit().ok());
     }
-    // At most one for each 2 MiB, and one for the rest.
-    if (before > 0) CHECK(WritesSoFar() - before <= 5);
+    // At most one for each 2 MiB, and one for the rest; a sanitizer writes to a pipe the first time
+    // that it looks at a type.
+    if (before > 0 && !is_first) CHECK(WritesSoFar() - before <= 5);
     const std::string found = test::ReadFile(path);
     REQUIRE(found.size() == bytes.size());
     CHECK(std::memcmp(found.data(), bytes.data(), bytes.size()) == 0);
     std::filesystem::remove(path);
+    is_first = false;
   }
 }
 
