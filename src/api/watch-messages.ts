@@ -31,34 +31,53 @@ type JobEvent = Extract<WatchEvent, { readonly job: JobRecord }>;
 
 /** Bytes, and what they depend on beside the revision; not the event, whose job is larger. */
 interface Part {
-  readonly progress: JobProgress | null;
+  /** Which progress: by number, for the object keeps the job that it was told with. */
+  readonly progress: number;
   readonly numEpochs: number;
   readonly reason: string;
   readonly message: string;
   readonly bytes: Uint8Array;
 }
 
+/** Of a part, beside its bytes: its key and what it depends on. */
+const partBytes = 1024;
+
 export function createWatchMessages(jobs: Jobs): WatchMessages {
   const latest = new WeakMap<JobProgress, CurrentJob>();
   const parts = new Map<string, Part>();
+  const numbers = new WeakMap<JobProgress, number>();
+  let lastNumber = 0;
   let keptBytes = 0;
+
+  /** 0: none. */
+  const numberOf = (progress: JobProgress | null): number => {
+    if (progress === null) return 0;
+    const known = numbers.get(progress);
+    if (known !== undefined) return known;
+    lastNumber += 1;
+    numbers.set(progress, lastNumber);
+    return lastNumber;
+  };
 
   const jobPart = (event: JobEvent): Uint8Array => {
     const { job } = event;
     const key = `${job.uid}/${job.revision}/${event.kind === 'PROGRESS' ? 'LIST' : 'FULL'}`;
     const known = parts.get(key);
-    if (known !== undefined && isSame(known, event)) return known.bytes;
+    const number = numberOf(event.progress);
+    if (known !== undefined && isSame(known, event, number)) return known.bytes;
     const view = event.kind === 'PROGRESS' ? 'LIST' : 'FULL';
     const { progress, numEpochs } = event;
     const message = { job: jobToProto(job, { progress, numEpochs, epochs: [] }, view) };
     const bytes = toBinary(WatchJobResponseSchema, create(WatchJobResponseSchema, message));
     parts.delete(key);
-    parts.set(key, { progress, numEpochs, reason: job.reason, message: job.message, bytes });
-    keptBytes += bytes.length - (known?.bytes.length ?? 0);
+    const { reason, message: words } = job;
+    parts.set(key, { progress: number, numEpochs, reason, message: words, bytes });
+    keptBytes += partBytes + bytes.length;
+    if (known !== undefined) keptBytes -= partBytes + known.bytes.length;
     for (const [oldest, part] of parts) {
       if (keptBytes <= keptBytesMax) break;
       parts.delete(oldest);
-      keptBytes -= part.bytes.length;
+      keptBytes -= partBytes + part.bytes.length;
     }
     return bytes;
   };
@@ -92,9 +111,9 @@ export function createWatchMessages(jobs: Jobs): WatchMessages {
 }
 
 /** Whether the event of one revision shows the job in the words that are known. */
-function isSame(known: Part, event: JobEvent): boolean {
+function isSame(known: Part, event: JobEvent, progress: number): boolean {
   return (
-    known.progress === event.progress &&
+    known.progress === progress &&
     known.numEpochs === event.numEpochs &&
     known.reason === event.job.reason &&
     known.message === event.job.message

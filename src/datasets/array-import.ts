@@ -84,13 +84,12 @@ export class ArrayImport {
   }
 
   #checkPresence(): void {
-    const { problems, notices } = this.#context;
+    const { problems } = this.#context;
     const hasEdges = this.#set.nameOf('edge_index') !== null || this.#set.edges !== null;
     for (const name of arrayNames) {
       if (this.#set.nameOf(name) !== null || name === 'edge_weights') continue;
       if (hasEdges && (name === 'indptr' || name === 'indices')) continue;
       if (name !== 'test') problems.add(this.#set.pathOf(name), 'is missing');
-      else notices.add('there is no test split: jobs report validation accuracy only');
     }
   }
 

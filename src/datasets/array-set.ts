@@ -125,7 +125,8 @@ function notArrays(members: readonly string[]): string {
   const isTorch = members.some((name) => name.endsWith('/data.pkl') || name === 'data.pkl');
   if (!isTorch) return 'is a ZIP archive without a .npy array: numpy.savez makes what is read';
   const lines = 'numpy.savez("graph.npz", x=data.x, y=data.y, edge_index=data.edge_index, …)';
-  return `is a file of torch.save, which is not read; ${lines} (docs/datasets.md) makes what is`;
+  const python = 'client.import_pyg(path) of the Python package reads it';
+  return `is a file of torch.save, which is not read here: ${python}, ${lines} makes what is`;
 }
 
 /** Arrays by name, and what the source says beside them. */

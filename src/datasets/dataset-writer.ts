@@ -53,6 +53,13 @@ export interface DatasetWritten {
   readonly bytes: number;
 }
 
+function* splitNotices({ split }: DatasetManifest): Generator<string> {
+  if (split.val === 0) {
+    yield 'there is no validation split: the last epoch counts as the best, none ends a job early';
+  }
+  if (split.test === 0) yield 'there is no test split: jobs report validation metrics only';
+}
+
 /** Writes the files of one dataset into an existing, empty folder. */
 export class DatasetWriter {
   readonly folder: string;
@@ -182,13 +189,14 @@ export class DatasetWriter {
       ...(facts.classNames === null ? {} : { class_names: facts.classNames }),
     };
     const { source, undirected } = facts;
-    const story: ImportStory = { name: datasetName, source, undirected, notices };
+    const all = [...notices, ...splitNotices(manifest)];
+    const story: ImportStory = { name: datasetName, source, undirected, notices: all };
     const told = await this.#writeFile('import.json', [jsonBytes(story)]);
     const text = jsonBytes(manifest);
     const texts = this.#namesBytes + told + (await this.#writeFile('dataset.json', [text]));
     syncFolder(this.folder);
     const arrays = [...this.#written.values()].reduce((sum, { bytes }) => sum + bytes, 0);
-    return { manifest, notices, digest: digestOf(text), bytes: arrays + texts };
+    return { manifest, notices: all, digest: digestOf(text), bytes: arrays + texts };
   }
 
   /** Releases what is still open. */

@@ -126,6 +126,7 @@ export function presenceChange(
     return { state: 'FAILED', message };
   }
   // Only what was READY once has a digest.
-  const isBack = state === 'FAILED' && digest !== '' && readWritten(path)?.digest === digest;
-  return isBack ? { state: 'READY', message: '' } : null;
+  const written = state === 'FAILED' && digest !== '' ? readWritten(path) : null;
+  if (written === null || written.digest !== digest) return null;
+  return { state: 'READY', message: written.notices.join('\n') };
 }

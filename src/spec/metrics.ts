@@ -63,7 +63,7 @@ export function metricTitle(name: string): string {
 
 /** Whether a larger value is a worse one. */
 export function isError(name: string): boolean {
-  return errorNames.has(name);
+  return errorNames.has(name.toLowerCase());
 }
 
 /** An accuracy in percent, other shares and errors with four digits. */
@@ -103,10 +103,15 @@ export function valMetricOf({ valMetrics, valAccuracy }: Evaluated): Metric | un
 }
 
 /** The same of test nodes, with the best parameters and with the last. */
-export function testMetricsOf(result: Tested): { readonly best: Metric; readonly last: Metric } {
-  const accuracy = (value: number): Metric => ({ name: 'accuracy', value });
+export function testMetricsOf(result: Tested) {
   return {
-    best: result.testMetricsBest[0] ?? accuracy(result.testAccuracyBest),
-    last: result.testMetricsLast[0] ?? accuracy(result.testAccuracyLast),
+    best: firstOf(result.testMetricsBest, result.testAccuracyBest),
+    last: firstOf(result.testMetricsLast, result.testAccuracyLast),
   };
+}
+
+/** 0 stands for no accuracy: there were no such nodes, or the task has none. */
+export function firstOf(metrics: readonly Metric[], accuracy: number): Metric | undefined {
+  if (metrics[0] !== undefined || accuracy === 0) return metrics[0];
+  return { name: 'accuracy', value: accuracy };
 }

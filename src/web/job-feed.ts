@@ -141,13 +141,16 @@ export class JobFeed {
   }
 }
 
-/** Of other metrics than accuracy the one that decides comes last, and a second one before it. */
+/**
+ * Epochs from 1, as people count. Of other metrics than accuracy the one that decides comes last,
+ * and a second one before it.
+ */
 function pointOf({ epoch, loss, trainAccuracy, valAccuracy, valMetrics }: EpochReport) {
   const [first, second] = valMetrics;
   if (first === undefined || first.name === 'accuracy') {
-    return [epoch, loss, trainAccuracy, valAccuracy ?? null];
+    return [epoch + 1, loss, trainAccuracy, valAccuracy ?? null];
   }
-  return [epoch, loss, second?.value ?? null, first.value];
+  return [epoch + 1, loss, second?.value ?? null, first.value];
 }
 
 function newEpochs(): Thinned {

@@ -10,7 +10,7 @@ import { call } from './api.ts';
 import { Chart, type ChartData, type Line } from './chart.tsx';
 import { count, duration, idOf, short } from './format.ts';
 import { type FeedState, isTerminal, type JobFeed } from './job-feed.ts';
-import { StateBadge } from './jobs-view.tsx';
+import { isInference, predictedText, StateBadge } from './jobs-view.tsx';
 import { hitRate, hitRatesOf, queueOf } from './lanes.ts';
 import { LanesView, StagesTable } from './lanes-view.tsx';
 import { LogsView } from './logs-view.tsx';
@@ -87,13 +87,15 @@ function Parts({ job, feed }: { readonly job: Job; readonly feed: JobFeed }) {
   return (
     <>
       <Head job={job} epochs={feed.epochCount} />
-      <Chart
-        key={lines.map(({ label }) => label).join()}
-        title={lines === metricLines ? 'Loss and accuracy' : 'Loss and metrics'}
-        x="epoch"
-        lines={lines}
-        data={feed}
-      />
+      {!isInference(job) && (
+        <Chart
+          key={lines.map(({ label }) => label).join()}
+          title={lines === metricLines ? 'Loss and accuracy' : 'Loss and metrics'}
+          x="epoch"
+          lines={lines}
+          data={feed}
+        />
+      )}
       <section aria-labelledby="roles">
         <h2 id="roles">Who did what</h2>
         <Trouble error={timeline.error} />
@@ -164,6 +166,8 @@ function Head({ job, epochs }: { readonly job: Job; readonly epochs: number }) {
   const planned = effectiveSpec?.training?.epochs ?? 0;
   const remainingMs = Number(progress?.remainingMs ?? 0n);
   const model = effectiveSpec?.model?.type;
+  const tested = result === undefined ? undefined : testMetricsOf(result).best;
+  const predicts = isInference(job);
   return (
     <section class="head" aria-label="State">
       <p>
@@ -172,13 +176,19 @@ function Head({ job, epochs }: { readonly job: Job; readonly epochs: number }) {
         <span>{job.message}</span>
       </p>
       <p>
-        <progress max={Math.max(1, planned)} value={epochs} aria-label="Epochs that ended" />
-        <span>
-          {count(epochs)} of {count(planned)} epochs
-        </span>
+        {predicts ? (
+          <span>{predictedText(job)}</span>
+        ) : (
+          <>
+            <progress max={Math.max(1, planned)} value={epochs} aria-label="Epochs that ended" />
+            <span>
+              {count(epochs)} of {count(planned)} epochs
+            </span>
+          </>
+        )}
         {remainingMs > 0 && <span>{duration(remainingMs)} left</span>}
         {progress !== undefined && <span>{short(progress.seedsPerSecond)} seeds a second</span>}
-        {result !== undefined && <span>{metricPhrase('test', testMetricsOf(result).best)}</span>}
+        {tested !== undefined && <span>{metricPhrase('test', tested)}</span>}
       </p>
       <p class="empty">
         <span>{effectiveSpec?.dataset ?? ''}</span>

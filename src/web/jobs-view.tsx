@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks';
 import { DeviceState, DeviceStateSchema, HostService } from '../api/gen/gnnd/v1/host_service_pb.ts';
+import { JobKind } from '../api/gen/gnnd/v1/inference_pb.ts';
 import { type Job, JobStateSchema } from '../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../api/gen/gnnd/v1/job_service_pb.ts';
 import { shortName } from '../spec/enum-names.ts';
 import { metricLabel } from '../spec/metrics.ts';
 import { call } from './api.ts';
 import { wallMs } from './clock.ts';
-import { duration, idOf, msOf, short } from './format.ts';
+import { count, duration, idOf, msOf, short } from './format.ts';
 import { Trouble } from './trouble.tsx';
 import { usePolled } from './use-feed.ts';
 
@@ -84,10 +85,20 @@ function JobRow({ job }: { readonly job: Job }) {
         {job.message !== '' && <small>{job.message}</small>}
       </td>
       <td data-label="Epochs">
-        <progress max={Math.max(1, planned)} value={job.numEpochs} aria-label="Epochs that ended" />
-        <small>
-          {job.numEpochs} of {planned}
-        </small>
+        {isInference(job) ? (
+          <small>{predictedText(job)}</small>
+        ) : (
+          <>
+            <progress
+              max={Math.max(1, planned)}
+              value={job.numEpochs}
+              aria-label="Epochs that ended"
+            />
+            <small>
+              {job.numEpochs} of {planned}
+            </small>
+          </>
+        )}
       </td>
       <td data-label="Loss">{progress === undefined ? '–' : short(progress.loss)}</td>
       <td data-label="Validation">{validation === undefined ? '–' : metricLabel(validation)}</td>
@@ -96,6 +107,16 @@ function JobRow({ job }: { readonly job: Job }) {
       </td>
     </tr>
   );
+}
+
+/** Predicts with a model, and so has no epochs. */
+export function isInference({ effectiveSpec }: Job): boolean {
+  return effectiveSpec?.kind === JobKind.INFERENCE;
+}
+
+export function predictedText({ result }: Job): string {
+  const nodes = result?.predictions?.nodes;
+  return nodes === undefined ? 'predicts' : `predicted ${count(Number(nodes))} nodes`;
 }
 
 export function StateBadge({ job }: { readonly job: Job }) {

@@ -18,7 +18,7 @@ export interface Verdict {
   readonly steps: number;
 }
 
-const recordBytes = 72;
+const recordBytes = 64;
 /** Further ones say no more. */
 const mostViolations = 20;
 
@@ -84,8 +84,8 @@ class Shape {
   constructor(numbers: readonly bigint[]) {
     const of = (at: number) => Number(numbers[at]);
     [this.batches, this.epochs, this.#group] = [of(0), of(1), of(2)];
-    [this.#staleness, this.#slots, this.isBornReady] = [of(3), of(4), of(5) === 1];
-    [this.isEvaluated, this.#every] = [of(6) > 0, of(7)];
+    [this.#staleness, this.#slots, this.isBornReady] = [of(3), of(4), of(5) % 2 === 1];
+    [this.isEvaluated, this.#every] = [of(5) >= 2, of(6)];
   }
   get groups(): number {
     return Math.ceil(this.batches / this.#group);
@@ -134,7 +134,7 @@ class History {
   verdict(bytes: Buffer): Verdict {
     for (let at = 0; at + recordBytes <= bytes.length; at += recordBytes) {
       const kind = kinds[bytes.readUInt32LE(at)] ?? '';
-      const numbers = Array.from({ length: 8 }, (_, i) => bytes.readBigUInt64LE(at + 8 + 8 * i));
+      const numbers = Array.from({ length: 7 }, (_, i) => bytes.readBigUInt64LE(at + 8 + 8 * i));
       const before = this.#violations.length;
       this.#read(kind, bytes.readUInt32LE(at + 4), numbers);
       for (let i = before; i < this.#violations.length; i += 1) {
@@ -168,7 +168,7 @@ class History {
   #read(kind: Kind, owner: number, numbers: readonly bigint[]): void {
     const [first = 0n, second = 0n, third = 0n, fourth = 0n, fifth = 0n] = numbers;
     const word = words[Number(first)] ?? 'TURN';
-    const pid = Number(numbers[7] ?? 0n);
+    const pid = Number(numbers[6] ?? 0n);
     switch (kind) {
       case 'CREATED':
         this.#shape = new Shape(numbers);

@@ -3,7 +3,7 @@
  * check must find. Each keeps one rule less.
  */
 
-const recordBytes = 72;
+const recordBytes = 64;
 const [reclaims, reclaimed, tries, did, reads] = [4, 5, 6, 7, 9] as const;
 const [batch, chunk, version, evaluation] = [0, 1, 2, 3] as const;
 const [claimed, ready, taken, trained] = [1, 2, 3, 4] as const;

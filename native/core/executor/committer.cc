@@ -226,7 +226,9 @@ void Committer::WriteBest(uint64_t epoch, std::optional<uint64_t> before) {
   entry.best_buffer = 0;
   if (before) {
     const EpochEntry& last = segment_.epoch(*before);
-    if (!Exceeds(entry.val_quality, segment_.epoch(last.best_epoch).val_quality)) {
+    // Without a node to compare them by, the latest parameters are the best that are known.
+    const bool compares = entry.val_nodes > 0;
+    if (compares && !Exceeds(entry.val_quality, segment_.epoch(last.best_epoch).val_quality)) {
       entry.best_epoch = last.best_epoch;
       entry.best_buffer = last.best_buffer;
       return;

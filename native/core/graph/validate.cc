@@ -272,7 +272,7 @@ class Validator {
     };
     Rule range{"must be node ids from 0 to " + std::to_string(num_nodes - 1), "", 0};
     Rule ascending{"must ascend", "", 0};
-    Rule unique{"must not repeat a node", "", 0};
+    Rule unique{"must not repeat a node (a mask is of type bool)", "", 0};
     Rule labelled{LabelledRule(), "", 0};
     ForRanges(*array, [&](uint64_t from, uint64_t to) {
       const uint64_t second = std::max<uint64_t>(from, 1);

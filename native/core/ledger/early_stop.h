@@ -16,8 +16,9 @@ namespace gnnd {
 
 struct EarlyStop {
   uint32_t patience = 0;  // evaluations without improvement that end the job; 0 = never
-  double min_delta = 0;   // of the quality: shares, or units of the targets; [0, 1)
+  double min_delta = 0;   // of the quality: shares, or units of the targets
 };
+inline constexpr double kMaxMinDelta = 1e12;
 
 // part / whole, the larger the better: of `whole` validation nodes, `part` were classified
 // correctly. `whole` is above 0.

@@ -49,9 +49,9 @@ Status CheckEarlyStop(const SegmentSpec& spec) {
   if (rule.patience > 0 && (spec.eval_chunks == 0 || spec.evaluate_every == 0)) {
     return Invalid("early_stop.patience", "needs evaluations before the end");
   }
-  if (!(rule.min_delta >= 0 && rule.min_delta < 1)) {
+  if (!(rule.min_delta >= 0 && rule.min_delta <= kMaxMinDelta)) {
     return Invalid("early_stop.min_delta",
-                   "must be in [0, 1), is " + std::to_string(rule.min_delta));
+                   "must be in [0, 1e12], is " + std::to_string(rule.min_delta));
   }
   return Status::Ok();
 }

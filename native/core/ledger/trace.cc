@@ -25,10 +25,11 @@ LedgerTrace LedgerTrace::Of(int segment_fd) {
 void LedgerTrace::Created(const SegmentConfig& config) const {
   Note(Kind::kCreated, 0,
        {config.batches_per_epoch, config.epochs, config.group, config.staleness, config.num_slots,
-        config.born_ready ? 1U : 0U, config.eval_chunks, config.evaluate_every});
+        (config.born_ready ? 1U : 0U) + (config.eval_chunks > 0 ? 2U : 0U), config.evaluate_every});
 }
 
-void LedgerTrace::Write(Kind kind, uint32_t owner, const std::array<uint64_t, 8>& numbers) const {
+void LedgerTrace::Write(Kind kind, uint32_t owner,
+                        const std::array<uint64_t, kNumbers>& numbers) const {
   Record record{static_cast<uint32_t>(kind), owner, {}};
   std::copy(numbers.begin(), numbers.end(), record.numbers);
   // A full disk cuts the trace, and who reads it sees that.

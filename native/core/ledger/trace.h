@@ -9,7 +9,7 @@
 #include "core/base/memfd.h"
 
 // What happened to a segment, written down: every change of one of its words that say who has what,
-// before it is tried and after. test/chaos/ledger-history.ts reads it and knows the rules.
+// before it is tried and after. test/support/ledger-history.ts reads it and knows the rules.
 //
 // Off, and one branch a change, unless GNND_LEDGER_TRACE names a folder when a segment is created
 // or attached: then it has a file there, named by the segment's inode, to which every process
@@ -24,12 +24,12 @@ struct SegmentConfig;
 class LedgerTrace {
  public:
   enum class Kind : uint32_t {
-    kCreated = 1,     // M, epochs, G, S, slots, born_ready, eval_chunks, evaluate_every
+    kCreated = 1,     // M, epochs, G, S, slots, born_ready (1) + evaluates (2), evaluate_every
     kSet = 2,         // word, index, value: by the daemon, before anybody else is there
     kRegistered = 3,  // role, device; of owner
     kReclaims = 4,    // from owner, which is dead and reaped; changes follow
     kReclaimed = 5,
-    kTries = 6,   // word, index, old, new, further; number 7: the process
+    kTries = 6,   // word, index, old, new, further; number 6: the process
     kDid = 7,     // as kTries
     kMissed = 8,  // as kTries: the word was not `old`
     kReads = 9,   // batch: from here on until it is handed in, owner reads its slot and version
@@ -42,12 +42,14 @@ class LedgerTrace {
     kEvaluation = 3,
     kTurn = 4,  // by device
   };
+  static constexpr size_t kNumbers = 7;
   struct Record {
     uint32_t kind;
     uint32_t owner;  // incarnation; 0: the daemon, or nobody says
-    uint64_t numbers[8];
+    uint64_t numbers[kNumbers];
   };
-  static_assert(sizeof(Record) == 72);
+  // A kill may cut a write where a page of the file ends; no record lies across such an end.
+  static_assert(sizeof(Record) == 64);
 
   LedgerTrace() = default;
   // Of the segment that `segment_fd` is; on only where the environment says so, and a file can be
@@ -55,7 +57,7 @@ class LedgerTrace {
   static LedgerTrace Of(int segment_fd);
 
   void Created(const SegmentConfig& config) const;
-  void Note(Kind kind, uint32_t owner, const std::array<uint64_t, 8>& numbers = {}) const {
+  void Note(Kind kind, uint32_t owner, const std::array<uint64_t, kNumbers>& numbers = {}) const {
     if (file_.valid()) Write(kind, owner, numbers);
   }
 
@@ -83,10 +85,10 @@ class LedgerTrace {
               uint64_t further = 0) const {
     if (!file_.valid()) return;
     Write(kind, owner,
-          {static_cast<uint64_t>(which), index, old, next, further, 0, 0,
+          {static_cast<uint64_t>(which), index, old, next, further, 0,
            static_cast<uint64_t>(getpid())});
   }
-  void Write(Kind kind, uint32_t owner, const std::array<uint64_t, 8>& numbers) const;
+  void Write(Kind kind, uint32_t owner, const std::array<uint64_t, kNumbers>& numbers) const;
 
   UniqueFd file_;
 };

@@ -10,7 +10,7 @@ import {
 } from '../../api/gen/gnnd/v1/checkpoint_service_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { numberOf, shortName, shortNames } from '../../spec/enum-names.ts';
-import { type Metric, metricLabel } from '../../spec/metrics.ts';
+import { firstOf, type Metric, metricLabel } from '../../spec/metrics.ts';
 import { CliError } from '../session/exit.ts';
 import { waitFor } from '../session/interrupt.ts';
 import type { Run } from '../session/run.ts';
@@ -68,23 +68,24 @@ function kindText({ kind }: Checkpoint): string {
   return shortName(CheckpointKindSchema, kind).toLowerCase();
 }
 
-function decides(title: string, read: (row: Checkpoint) => Metric): Column<Checkpoint> {
+function decides(title: string, read: (row: Checkpoint) => Metric | undefined): Column<Checkpoint> {
   return {
     title,
     align: 'right',
-    shown: (row) => metricLabel(read(row)),
-    plain: (row) => String(read(row).value),
+    shown: (row) => {
+      const metric = read(row);
+      return metric === undefined ? '–' : metricLabel(metric);
+    },
+    plain: (row) => String(read(row)?.value ?? ''),
   };
 }
-
-const accuracy = (value: number): Metric => ({ name: 'accuracy', value });
 
 const columns: readonly Column<Checkpoint>[] = [
   { title: 'CHECKPOINT', shown: kindText },
   // From 1, as wherever gnnctl names an epoch; messages count from 0.
   { title: 'EPOCH', align: 'right', shown: ({ epoch }) => String(epoch + 1) },
-  decides('VALIDATION', ({ valMetrics, valAccuracy }) => valMetrics[0] ?? accuracy(valAccuracy)),
-  decides('TEST', ({ testMetrics, testAccuracy }) => testMetrics[0] ?? accuracy(testAccuracy)),
+  decides('VALIDATION', ({ valMetrics, valAccuracy }) => firstOf(valMetrics, valAccuracy)),
+  decides('TEST', ({ testMetrics, testAccuracy }) => firstOf(testMetrics, testAccuracy)),
   {
     title: 'SIZE',
     plainTitle: 'BYTES',

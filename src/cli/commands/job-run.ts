@@ -65,6 +65,7 @@ export async function runJob(
     const { dataset = '' } = spec;
     const source = dataset === '' ? undefined : flags.import;
     if (source !== undefined) await ensureDataset(session, dataset, source, detached(name));
+    else if (dataset !== '') await requireDataset(session, dataset);
     const request = { jobId: id, spec, requestId: session.requestId };
     await session.call(JobService.method.createJob, request).catch((error: unknown) => {
       throw withPlaces(error, places);
@@ -85,6 +86,14 @@ function requireSame(job: Job, spec: NonNullable<Job['spec']>): void {
   throw new CliError(gnnctlExit.CONFLICT, `${job.name} was created from another spec`, [
     'another --id is another job; so is the same one in another state directory',
     `gnnctl job get ${idOf(job.name)} -o yaml shows what it was`,
+  ]);
+}
+
+async function requireDataset(session: Session, datasetId: string): Promise<void> {
+  const name = resourceName('datasets', datasetId);
+  if ((await orNull(session.call(DatasetService.method.getDataset, { name }))) !== null) return;
+  throw new CliError(gnnctlExit.NOT_FOUND, `there is no dataset ${datasetId}`, [
+    '--import PATH brings it in first; it is kept for the next run',
   ]);
 }
 

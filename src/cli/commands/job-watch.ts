@@ -159,5 +159,6 @@ function printEnd(session: Session, job: Job): void {
 
 function testFact(result: JobResult): readonly [string, string, string] {
   const { best } = testMetricsOf(result);
+  if (best === undefined) return ['Test', 'no test nodes', ''];
   return [`Test ${metricTitle(best.name)}`, metricText(best), String(best.value)];
 }

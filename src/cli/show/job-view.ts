@@ -165,7 +165,7 @@ export function jobFacts(session: Session, job: Job): readonly Fact[] {
 function resultFacts(result: JobResult | undefined): readonly Fact[] {
   if (result === undefined) return [];
   const { best, last } = testMetricsOf(result);
-  const metrics = result.testMetricsBest.length === 0 ? [best] : result.testMetricsBest;
+  const metrics = result.testMetricsBest.length === 0 && best ? [best] : result.testMetricsBest;
   const { predictions } = result;
   if (predictions !== undefined) {
     return [
@@ -177,7 +177,7 @@ function resultFacts(result: JobResult | undefined): readonly Fact[] {
   }
   return [
     ...metrics.map((metric) => metricFact(metric, '')),
-    metricFact(last, ' last'),
+    ...(last === undefined ? [] : [metricFact(last, ' last')]),
     ['Best epoch', String(result.bestEpoch + 1)],
     ['Checkpoint', result.checkpointDir],
     parametersFact(result.parametersSha256),

@@ -234,10 +234,14 @@ function endLines(job: Job, { style, glyphs }: FrameOptions): readonly string[] 
   }
   if (job.state === JobState.SUCCEEDED && result !== undefined) {
     const { best, last } = testMetricsOf(result);
+    const at = `at the best validation (epoch ${result.bestEpoch + 1})`;
+    const tested =
+      best === undefined || last === undefined
+        ? `trained ${result.epochs} epochs; there are no test nodes`
+        : `test ${metricTitle(best.name)} ${style.bold(metricText(best))} ${at}, ` +
+          `${metricText(last)} at the last`;
     return [
-      `${style.green(glyphs.check)} test ${metricTitle(best.name)} ` +
-        `${style.bold(metricText(best))} at the best validation ` +
-        `(epoch ${result.bestEpoch + 1}), ${metricText(last)} at the last`,
+      `${style.green(glyphs.check)} ${tested}`,
       ...(job.message === '' ? [] : [`  ${printable(job.message)}`]),
       `  checkpoint ${printable(result.checkpointDir)}`,
     ];
@@ -266,7 +270,8 @@ export function changeLine(job: Job, nowMs: number): string {
     parts.push(predictionsText(job.result.predictions));
   } else if (job.state === JobState.SUCCEEDED && job.result !== undefined) {
     const { best } = testMetricsOf(job.result);
-    parts.push(metricPhrase('test', best), printable(job.message));
+    const tested = best === undefined ? 'no test nodes' : metricPhrase('test', best);
+    parts.push(tested, printable(job.message));
   } else if (job.state !== JobState.RUNNING) {
     parts.push(reasonText(job.reason), printable(job.message));
   }

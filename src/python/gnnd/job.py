@@ -180,6 +180,10 @@ class Job:
         except ImportError:
             raise missing("matplotlib", "notebook", "job.plot()") from None
         records = self.records()
+        unknown = set(names) - {key for record in records for key in record}
+        if unknown:
+            known = ", ".join(dict.fromkeys(key for record in records for key in record))
+            raise ValueError(f"{', '.join(sorted(unknown))}: the history has {known}")
         groups = [[name] for name in names] or history.curves(records)
         figure, axes = plt.subplots(1, len(groups), figsize=(5 * len(groups), 3.2), squeeze=False)
         epochs = [record["epoch"] + 1 for record in records]
@@ -284,9 +288,7 @@ class Job:
             In the order of `nodes`; of a split, in ascending ids.
         """
         self.wait()
-        wanted = None if isinstance(nodes, str) else np.asarray(nodes)
-        if wanted is not None and wanted.dtype == bool:
-            wanted = np.flatnonzero(wanted)
+        wanted = None if isinstance(nodes, str) else _listed(nodes)
         if wanted is None and nodes not in _PREDICTED:
             raise ValueError(f"nodes {nodes!r}: expected ids or one of {', '.join(_PREDICTED)}")
         asked = {"LOGITS": logits, "PROBABILITIES": probabilities}
@@ -370,3 +372,17 @@ class Job:
         reason = types_pb2.Reason.Name(message.reason).removeprefix("REASON_")
         text = f"job {self.id} ended {reason}: {message.message}"
         raise kinds[message.state](text, reason=reason)
+
+
+def _listed(nodes: Any) -> Any:
+    """[n] numbers or texts, of those in any form that names nodes."""
+    found = np.asarray(nodes).reshape(-1)
+    if found.dtype == object and all(isinstance(node, str) for node in found):
+        found = found.astype(str)
+    if found.dtype == bool:
+        return np.flatnonzero(found)
+    if found.size > 0 and found.dtype.kind not in "iuU":
+        raise ValueError(
+            f"nodes are of type {found.dtype}: expected whole numbers, ids as texts, or a mask"
+        )
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +64,10 @@ def _graph(found: Mapping[str, Any], options: Mapping[str, Any], what: str) -> G
         raise TypeError(f"unknown options {sorted(unknown)}: {what} takes those of import_arrays")
     both = {**found, **{key: value for key, value in options.items() if value is not None}}
     arrays = {key: as_array(both[key]) for key in ARRAYS if both.get(key) is not None}
+    for key, array in arrays.items():
+        if array.dtype.kind in "OUS":
+            how = "; classes are numbers, class_names=[…] names them" if key == "labels" else ""
+            raise GnndError(f"{key} are of type {array.dtype}: expected numbers{how}")
     missing = [key for key in ("features", "labels", "train", "val") if key not in arrays]
     if missing:
         names = ", ".join(f"{key}=…" for key in missing)
@@ -95,6 +100,11 @@ def from_pyg(data: Any, options: Mapping[str, Any]) -> Graph:
         "test": _first(get, "test_mask", "test_idx"),
         "edge_weights": get("edge_weight"),
     }
+    if get("edge_attr") is not None:
+        warnings.warn(
+            "edge_attr is not used: models here read no edge features, but one edge_weight an edge",
+            stacklevel=4,
+        )
     if get("edge_index") is not None:
         found["edge_index"] = data.edge_index
     elif get("adj_t") is not None:
@@ -115,7 +125,9 @@ def _csr(matrix: Any) -> tuple[Any, Any, Any]:
         indptr, indices, weights = matrix.csr()
         return indptr, indices, weights
     rows = matrix.to_sparse_csr()
-    return rows.crow_indices(), rows.col_indices(), None
+    values = np.asarray(rows.values())
+    weights = None if np.all(values == 1) else values.astype(np.float32, copy=False)
+    return rows.crow_indices(), rows.col_indices(), weights
 
 
 def from_scipy(adjacency: Any, options: Mapping[str, Any]) -> Graph:
@@ -146,7 +158,11 @@ def from_networkx(graph: Any, options: Mapping[str, Any]) -> Graph:
         rest.setdefault("undirected", True)
 
     def attribute(name: Any) -> list[Any]:
-        return [graph.nodes[node].get(name) for node in nodes]
+        found = [graph.nodes[node].get(name) for node in nodes]
+        if nodes and all(value is None for value in found):
+            there = ", ".join(sorted({str(key) for node in nodes for key in graph.nodes[node]}))
+            raise GnndError(f"no node has the attribute {name!r}; there are: {there or 'none'}")
+        return found
 
     found: dict[str, Any] = {
         "edge_index": ends.reshape(2, -1),

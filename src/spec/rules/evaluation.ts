@@ -1,5 +1,5 @@
 import type { SpecDraft } from '../job-spec.ts';
-import { metricsOfTask, usualMetric } from '../metrics.ts';
+import { isError, metricsOfTask, usualMetric } from '../metrics.ts';
 import { defaultOf } from '../spec-fields.ts';
 import { takesRows } from './propagation.ts';
 import type { Rule, RuleFacts } from './rule.ts';
@@ -31,13 +31,16 @@ export const evaluationRule: Rule = (spec, facts) => {
 };
 
 /** AUTO becomes what decides of the dataset's task. */
-function resolveMetric({ kind, evaluation }: SpecDraft, { check, context }: RuleFacts): void {
+function resolveMetric(spec: SpecDraft, { check, context }: RuleFacts): void {
+  const { kind, evaluation, training } = spec;
   const { targets } = context;
   if (targets === undefined || kind === 'INFERENCE') return;
-  const { metric } = evaluation;
-  if (metric === 'AUTO') {
-    evaluation.metric = usualMetric[targets.task];
-    return;
+  const metric = evaluation.metric === 'AUTO' ? usualMetric[targets.task] : evaluation.metric;
+  evaluation.metric = metric;
+  const { minDelta } = training.earlyStop;
+  if (minDelta >= 1 && !isError(metric)) {
+    const description = `${minDelta}: expected below 1, for ${metric} is a share`;
+    check.violate('spec.training.early_stop.min_delta', description);
   }
   const known = metricsOfTask[targets.task];
   if (known.includes(metric)) return;

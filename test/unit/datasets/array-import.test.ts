@@ -147,6 +147,8 @@ describe('a folder of arrays', () => {
   });
 });
 
+const untested = 'there is no test split: jobs report validation metrics only';
+
 describe('what users of other libraries bring', () => {
   const { 'indptr.npy': _, 'indices.npy': __, ...nodes } = pathGraph;
   const edgeIndex = (...ends: number[]) =>
@@ -171,7 +173,7 @@ describe('what users of other libraries bring', () => {
     expect(imported.numbers('train.npy')).toEqual([0]);
     expect(imported.numbers('val.npy')).toEqual([1]);
     expect(imported.manifest.split).toEqual({ train: 1, val: 1, test: 0 });
-    expect(imported.notices).toEqual([]);
+    expect(imported.notices).toEqual([untested]);
   });
 
   test('edge_index beyond the nodes, or of another shape, is refused', async () => {
@@ -212,11 +214,16 @@ describe('what users of other libraries bring', () => {
     expect(numbers('indices.npy')).toEqual([1, 0, 2, 1]);
   });
 
-  test('a graph without a test split is taken, with a notice', async () => {
+  test('a graph without a split for tests or validation is taken, with a notice', async () => {
     const { 'test.npy': _test, ...rest } = pathGraph;
     const { notices, numbers } = await tryImport('NPY', folderOf(rest));
     expect(numbers('test.npy')).toEqual([]);
-    expect(notices).toEqual(['there is no test split: jobs report validation accuracy only']);
+    expect(notices).toEqual([untested]);
+    const neither = await tryImport('NPY', folderOf({ ...rest, 'val.npy': int64() }));
+    expect(neither.notices).toEqual([
+      'there is no validation split: the last epoch counts as the best, none ends a job early',
+      untested,
+    ]);
   });
 
   test('arrays that are not used are named', async () => {
@@ -226,6 +233,7 @@ describe('what users of other libraries bring', () => {
       'edge_attr.npy is not used: models here read no edge features; a weight per edge is ' +
         'edge_weights',
       'extra.npy is not used',
+      untested,
     ]);
   });
 
@@ -240,7 +248,9 @@ describe('what users of other libraries bring', () => {
     const file = folderOf({ 'data.pt': zip({ 'data/data.pkl': Buffer.from('x') }) });
     const lines = await linesOf('NPZ', join(file, 'data.pt'));
     expect(lines).toEqual([
-      expect.stringMatching(/^data\.pt: is a file of torch\.save.*numpy\.savez.*datasets\.md/),
+      expect.stringMatching(
+        /^data\.pt: is a file of torch\.save.*client\.import_pyg.*numpy\.savez/,
+      ),
     ]);
   });
 });
@@ -267,12 +277,13 @@ describe('a graph that looks transposed', () => {
     const { notices } = await tryImport('NPY', folderOf({ ...nodes, ...transposed }));
     expect(notices).toEqual([
       expect.stringMatching(/^the graph looks transposed: 100 % of the nodes .* 0 % are nobody's/),
+      untested,
     ]);
   });
 
   test('is not seen in one whose labelled nodes have neighbours', async () => {
     const { notices } = await tryImport('NPY', folderOf({ ...nodes, ...learns }));
-    expect(notices).toEqual([]);
+    expect(notices).toEqual([untested]);
   });
 });
 

@@ -107,7 +107,8 @@ describe('an import', () => {
     });
     expect(readdirSync(folder)).toEqual([]);
     await ended(datasets, await datasets.import(request('path', folderOf(pathGraph))));
-    expect(datasets.get('path')).toMatchObject({ state: 'READY', message: '' });
+    const message = 'there is no test split: jobs report validation metrics only';
+    expect(datasets.get('path')).toMatchObject({ state: 'READY', message });
   });
 
   test('without a training node is refused, however it came', async () => {

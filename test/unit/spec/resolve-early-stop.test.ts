@@ -42,7 +42,7 @@ describe('early stopping', () => {
 
   it('takes what lies within its limits', () => {
     for (const patienceEpochs of [1, 1_000_000]) {
-      for (const minDelta of [0, 0.001, 0.999]) {
+      for (const minDelta of [0, 0.001, 0.999, 1e12]) {
         const given = { patienceEpochs, minDelta };
         expect(resolved(given)).toEqual(given);
       }
@@ -51,13 +51,16 @@ describe('early stopping', () => {
 
   it('refuses all else, with every path at once', () => {
     for (const patienceEpochs of [-1, 1.5, 1_000_001, Number.NaN]) {
-      for (const minDelta of [-0.1, 1, Number.NaN, Number.POSITIVE_INFINITY]) {
+      for (const minDelta of [-0.1, 1.1e12, Number.NaN, Number.POSITIVE_INFINITY]) {
         expect(violations({ patienceEpochs, minDelta })).toEqual([
           {
             path: patiencePath,
             description: `${patienceEpochs}: expected an integer from 1 to 1000000, or 0 for never`,
           },
-          { path: deltaPath, description: `${minDelta}: expected a finite number [0, 1)` },
+          {
+            path: deltaPath,
+            description: `${minDelta}: expected a finite number in [0, 1000000000000]`,
+          },
         ]);
       }
     }
@@ -70,12 +73,12 @@ describe('early stopping', () => {
   });
 
   it('needs something to evaluate', () => {
-    expect(violations({ patienceEpochs: 3, minDelta: 2 }, 0)).toEqual([
+    expect(violations({ patienceEpochs: 3, minDelta: -2 }, 0)).toEqual([
       {
         path: patiencePath,
         description: '3: the dataset has no validation nodes, so nothing is evaluated',
       },
-      { path: deltaPath, description: '2: expected a finite number [0, 1)' },
+      { path: deltaPath, description: '-2: expected a finite number in [0, 1000000000000]' },
     ]);
     expect(violations({}, 0)).toEqual([]);
     expect(violations({ patienceEpochs: 3 }, null)).toEqual([]);

@@ -72,6 +72,20 @@ describe('evaluation', () => {
     expect(decided('REGRESSION', 'ROC_AUC')).toMatchObject([{ path }]);
   });
 
+  it('improves by a share below 1, or by any number where errors decide', () => {
+    const least = (task: DatasetTask) => {
+      const earlyStop = { patienceEpochs: 3, minDelta: 50 };
+      const input = { dataset: 'd', training: { epochs: 9, earlyStop } };
+      const targets = { task, count: 3 };
+      const resolution = resolveJobSpec(input, { ...context, targets });
+      return 'ok' in resolution ? [] : resolution.violations;
+    };
+    expect(least('REGRESSION')).toEqual([]);
+    const path = 'spec.training.early_stop.min_delta';
+    const description = '50: expected below 1, for ACCURACY is a share';
+    expect(least('CLASSIFICATION')).toEqual([{ path, description }]);
+  });
+
   it.each([
     [1, 0],
     [2, 1],

@@ -95,7 +95,8 @@ TEST_CASE("validate: a split holds labelled nodes, ascending, each once") {
   CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->val = {3, 1}; }) ==
         Lines{"val.npy: must ascend, found 1 at index 1 after 3"});
   CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->val = {1, 3, 3, 3}; }) ==
-        Lines{"val.npy: must not repeat a node, found 3 at index 2 and 1 more"});
+        Lines{"val.npy: must not repeat a node (a mask is of type bool), found 3 at index 2 and 1 "
+              "more"});
   CHECK(ProblemsAfter([](TinyDataset* tiny) { tiny->test = {4, 5}; }) ==
         Lines{"test.npy: must be nodes with a label, found 5 at index 1"});
 }

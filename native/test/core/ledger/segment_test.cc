@@ -89,7 +89,7 @@ TEST_CASE("a specification that cannot be is refused with the name of its field"
          s.evaluate_every = 0;
          s.eval_chunks = 1;
        }},
-      {"early_stop.min_delta", [](SegmentSpec& s) { s.early_stop.min_delta = 1; }},
+      {"early_stop.min_delta", [](SegmentSpec& s) { s.early_stop.min_delta = -1; }},
       {"early_stop.min_delta", [](SegmentSpec& s) { s.early_stop.min_delta = std::nan(""); }},
   };
   for (const auto& [field, change] : cases) {

@@ -315,6 +315,32 @@ class Sources(unittest.TestCase):
         found = sources.from_pyg(Data(), {"train": [0], "val": [1], "staging": "/x"})
         self.assertEqual(set(found.arrays), {"features", "labels", "edge_index", "train", "val"})
 
+    def test_that_cannot_be_meant_are_refused_with_the_remedy(self):
+        with self.assertRaisesRegex(gnnd.GnndError, "labels are of type <U1.*class_names"):
+            sources.from_sparse({"labels": np.array(["a", "b"])}, {})
+        graph = unittest.mock.Mock(nodes={"a": {"x": [1.0]}}, **{"edges.return_value": []})
+        with self.assertRaisesRegex(gnnd.GnndError, "attribute 'feat'; there are: x"):
+            sources.from_networkx(graph, {"features": "feat"})
+
+    def test_of_pyg_keep_the_weights_of_an_adjacency_and_warn_of_edge_features(self):
+        rows = unittest.mock.Mock(
+            **{
+                "crow_indices.return_value": np.array([0, 1, 2]),
+                "col_indices.return_value": np.array([1, 0]),
+                "values.return_value": np.array([0.5, 2.0]),
+            }
+        )
+        adjacency = unittest.mock.Mock(spec=["to_sparse_csr"], **{"to_sparse_csr": lambda: rows})
+        data = unittest.mock.Mock(
+            spec=["x", "y", "adj_t", "edge_index", "edge_attr", "train_idx", "val_idx"]
+        )
+        data.x, data.y, data.adj_t = np.ones((2, 1)), np.array([0, 1]), adjacency
+        data.edge_attr, data.train_idx, data.val_idx = np.ones((2, 3)), [0], [1]
+        data.edge_index = None
+        with self.assertWarnsRegex(UserWarning, "edge_attr is not used"):
+            found = sources.from_pyg(data, {})
+        self.assertEqual(found.arrays["edge_weights"].tolist(), [0.5, 2.0])
+
     def test_of_nodes_of_networkx_have_classes_labels_or_targets(self):
         numbers, names = sources.classes_of(["b", None, "a"])
         self.assertEqual((numbers.tolist(), names), ([1, -1, 0], ["a", "b"]))

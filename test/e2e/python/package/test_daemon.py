@@ -133,6 +133,16 @@ class Imports(unittest.TestCase):
         with self.assertRaisesRegex(gnnd.ImportFailed, "expected labels 0 and 1"):
             self.client.import_arrays("no-labels", labels=targets, task="multi-label", **rest)
 
+    def test_without_validation_nodes_leave_the_last_epoch_the_best(self):
+        dataset = self.client.import_arrays("unvalidated", **{**ARRAYS, "val": np.array([], int)})
+        self.assertRegex(" ".join(dataset.notices), "no validation split: the last epoch counts")
+        job = self.client.submit(dataset, MODEL, fanouts=[5, 5], epochs=7).wait()
+        result = job.result
+        self.assertEqual(result.best_epoch, 6)
+        self.assertEqual(result.test_accuracy_best, result.test_accuracy_last)
+        best, last = (job.parameters(which) for which in ("best", "last"))
+        self.assertTrue(all(np.array_equal(best[name], last[name]) for name in last))
+
     def test_in_float16_are_rounded(self):
         dataset = self.client.import_arrays("half", **ARRAYS, feature_dtype="float16")
         features = np.load(pathlib.Path(dataset.path, "features.npy"))
@@ -204,6 +214,10 @@ class Jobs(unittest.TestCase):
         self.assertEqual(by_ids.classes.tolist(), every.classes[by_ids.nodes].tolist())
         with self.assertRaisesRegex(gnnd.JobFailed, r'node_ids: \[0\]: "paper x": expected the id'):
             self.job.predict(["paper x"])
+        with self.assertRaisesRegex(ValueError, "float64: expected whole numbers"):
+            self.job.predict([1.5])
+        texts = np.array(["paper 70", "paper 7"], dtype=object)
+        self.assertEqual(list(self.job.predict(texts).classes), list(by_ids.classes[:2]))
         test = self.job.predict("test")
         self.assertTrue(np.array_equal(test.nodes, np.sort(ARRAYS["test"])))
         hits = test.classes == ARRAYS["labels"][test.nodes]
