@@ -71,7 +71,7 @@ const changes: Readonly<Record<string, (records: Buffer[]) => Buffer[] | null>> 
   'a batch is claimed by two': (records) => {
     const at = find(records, (record) => goesTo(record, batch, claimed) && kindOf(record) === did);
     if (at < 0) return null;
-    const twin = records.slice(at, at + 1).map((record) => altered(record, 7, 1n));
+    const twin = records.slice(at, at + 1).map((record) => altered(record, 6, 1n));
     const tried = twin.map((record) => {
       record.writeUInt32LE(tries, 0);
       return Buffer.from(record);
