@@ -362,7 +362,7 @@ describe('a simulated device', () => {
     await small.createJob('small', on({ ...common, ...large }, sim(pair)));
     const job = await small.until('small', ({ state }) => state === JobState.FAILED);
     expect(job.reason).toBe(Reason.DEVICE_OUT_OF_MEMORY);
-    expect(job.message).toMatch(/sampler@sim:\d.*budget of 131072/);
+    expect(job.message).toMatch(/(sampler|trainer)@sim:\d.*budget of 131072/);
     await small.stop();
   });
 });
