@@ -10,7 +10,7 @@ import { EdgeSorter, type SortedRows } from './edge-sorter.ts';
 import { ElementReader } from './element-reader.ts';
 import { tableSorter, writeRows, writeTable } from './graph-writer.ts';
 import type { ImportContext } from './import-context.ts';
-import { oneHotNotice, taskOf, wholeNotice, writeLabels } from './label-arrays.ts';
+import { labelNotices, taskOf, wholeNotice, writeLabels } from './label-arrays.ts';
 import {
   elementCount,
   type NpyHeader,
@@ -217,14 +217,14 @@ export class ArrayImport {
       // What makes an array of a text finds its problems when it is scanned.
       if (problems.count > before) return;
       const hash = createHash('sha256');
-      const { numClasses, isOneHot } = await writeLabels(writer, this.#task, source, (block) => {
+      const written = await writeLabels(writer, this.#task, source, (block) => {
         hash.update(block);
         this.#progress.advance(block.length);
       });
-      this.#numClasses = numClasses;
+      this.#numClasses = written.numClasses;
       this.#sums.set('labels', hash.digest('hex'));
+      for (const notice of labelNotices(written, asked)) notices.add(`${source.path}: ${notice}`);
       if (asked !== null) return;
-      if (isOneHot) notices.add(`${source.path}: ${oneHotNotice}`);
       const isFloatClass = this.#task === 'CLASSIFICATION' && floats.includes(type);
       if (isFloatClass && this.#set.keepsTypes) notices.add(`${source.path} ${wholeNotice}`);
     });

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { basename } from 'node:path';
 import { TextDecoder } from 'node:util';
 import { createGunzip } from 'node:zlib';
@@ -18,6 +19,7 @@ export interface CsvRow {
 const recordCharsMax = 16 << 20;
 const chunkBytes = 1 << 18;
 const byteOrderMark = '\ufeff';
+const newlineByte = 0x0a;
 
 /** A CSV file, plain or (by its name's `.gz`) gzipped, that is read once from start to end. */
 export class CsvFile {
@@ -57,14 +59,14 @@ export class CsvFile {
     const splitter = new CsvSplitter();
     try {
       for await (const chunk of content) {
-        const rows = splitter.push(this.#decode(decoder, chunk, splitter.line));
+        const rows = splitter.push(this.#decode(decoder, chunk, splitter));
         if (rows.length > 0) yield rows;
       }
     } catch (error) {
       if (!isZlibError(error)) throw error;
       throw badFile(this.name, `is not a whole gzip file: ${messageOf(error)}`);
     }
-    const rest = splitter.push(this.#decode(decoder, null, splitter.line));
+    const rest = splitter.push(this.#decode(decoder, null, splitter));
     const last = [...rest, ...splitter.end()];
     if (last.length > 0) yield last;
   }
@@ -77,12 +79,29 @@ export class CsvFile {
     }
   }
 
-  #decode(decoder: TextDecoder, bytes: Uint8Array | null, line: number): string {
+  #decode(decoder: TextDecoder, bytes: Uint8Array | null, splitter: CsvSplitter): string {
     try {
       return bytes === null ? decoder.decode() : decoder.decode(bytes, { stream: true });
     } catch {
-      throw badFile(`${this.name}:${line}`, 'is not UTF-8 text, at this line or soon after it');
+      const line = splitter.lineOfEnd + linesBeforeFault(bytes ?? new Uint8Array());
+      throw badFile(`${this.name}:${line}`, 'is not UTF-8 text: store the file as UTF-8');
     }
+  }
+}
+
+/** Lines of a piece of a file that end before the first one that is not UTF-8. */
+function linesBeforeFault(bytes: Uint8Array): number {
+  // What continues a character of the piece before.
+  let begin = Math.max(
+    0,
+    bytes.subarray(0, 3).findIndex((byte) => byte >> 6 !== 0b10),
+  );
+  let lines = 0;
+  for (;;) {
+    const end = bytes.indexOf(newlineByte, begin);
+    if (end < 0 || !isUtf8(bytes.subarray(begin, end))) return lines;
+    lines += 1;
+    begin = end + 1;
   }
 }
 
@@ -92,6 +111,11 @@ export class CsvSplitter {
   line = 1;
   #rest = '';
   #isStart = true;
+
+  /** Where the text ends that was pushed: further than `line` within quotes. */
+  get lineOfEnd(): number {
+    return this.line + this.#rest.split('\n').length - 1;
+  }
 
   push(text: string): CsvRow[] {
     const isFirst = this.#isStart && text !== '';

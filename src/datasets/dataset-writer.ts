@@ -53,7 +53,8 @@ export interface DatasetWritten {
   readonly bytes: number;
 }
 
-function* splitNotices({ split }: DatasetManifest): Generator<string> {
+function* factNotices({ split, num_edges }: DatasetManifest): Generator<string> {
+  if (num_edges === 0) yield 'the graph has no edge: a node is known by its own features alone';
   if (split.val === 0) {
     yield 'there is no validation split: the last epoch counts as the best, none ends a job early';
   }
@@ -189,7 +190,7 @@ export class DatasetWriter {
       ...(facts.classNames === null ? {} : { class_names: facts.classNames }),
     };
     const { source, undirected } = facts;
-    const all = [...notices, ...splitNotices(manifest)];
+    const all = [...notices, ...factNotices(manifest)];
     const story: ImportStory = { name: datasetName, source, undirected, notices: all };
     const told = await this.#writeFile('import.json', [jsonBytes(story)]);
     const text = jsonBytes(manifest);

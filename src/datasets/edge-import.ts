@@ -12,10 +12,10 @@ import { type Field, parseNumber, shown, textOf } from './table-columns.ts';
 const readShare = 0.8;
 
 /**
- * The graph of the table `edges`, whose ends are `ids`. Throws ImportFailure for problems of
- * lines.
+ * The graph of the table `edges`, whose ends are `ids`; null where they could not be read, which is
+ * a problem already. Throws ImportFailure for problems of lines.
  */
-export async function importEdges(context: ImportContext, ids: NodeIds): Promise<void> {
+export async function importEdges(context: ImportContext, ids: NodeIds | null): Promise<void> {
   const { progress, problems } = context;
   const table = await Table.open(context, 'edges');
   const sourceAt = table.column('source');
@@ -27,7 +27,7 @@ export async function importEdges(context: ImportContext, ids: NodeIds): Promise
     table.headerProblem(`has the column '${shown(column)}', ${expected}`);
   }
   const isWeighted = weightAt >= 0;
-  const sorter = tableSorter(context, ids.size, isWeighted);
+  const sorter = tableSorter(context, ids?.size ?? 1, isWeighted);
   try {
     for await (const rows of table.batches()) {
       for (const row of rows) {
@@ -62,9 +62,9 @@ function nodeOf(
   row: TableRow,
   column: string,
   name: Field | undefined,
-  ids: NodeIds,
+  ids: NodeIds | null,
 ): number {
-  if (name === undefined) return 0;
+  if (name === undefined || ids === null) return 0;
   const node = ids.numberOf(typeof name === 'number' ? name : textOf(name));
   if (node !== undefined) return node;
   table.problem(row, `has the ${column} '${shown(name)}', which is no id of the nodes`);

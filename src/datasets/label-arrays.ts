@@ -127,6 +127,16 @@ export interface LabelsWritten {
   readonly numClasses: number;
   /** Each node of which all is known has exactly one of several labels, as if they were classes. */
   readonly isOneHot: boolean;
+  /** Numbers that no node has, below the largest class. */
+  readonly gaps: ClassGaps | null;
+}
+
+/** What a user should know of labels, a sentence each; `asked` is the task that they said. */
+export function labelNotices(labels: LabelsWritten, asked: DatasetTask | null): string[] {
+  return [
+    ...(labels.isOneHot && asked === null ? [oneHotNotice] : []),
+    ...(labels.gaps === null ? [] : [gapsNotice(labels.gaps, labels.numClasses)]),
+  ];
 }
 
 /**
@@ -145,21 +155,21 @@ export async function writeLabels(
   const target = await writer.beginLabels(stored, task === 'CLASSIFICATION' ? null : columns);
   const outside = new OutOfRange();
   const convert = labelConverter(type, task, outside);
-  let largest = -1;
+  const classes = new ClassesSeen();
   const rows = new OneHotRows(columns);
   for await (const block of source.blocks()) {
     onBlock(block);
     const values = convert(block);
     await target.append(values);
     outside.advance(values.length);
-    if (values instanceof Int32Array) {
-      for (const label of values) if (label > largest) largest = label;
-    } else if (values instanceof Uint8Array) rows.see(values);
+    if (values instanceof Int32Array) classes.see(values);
+    else if (values instanceof Uint8Array) rows.see(values);
   }
   await writer.end('labels');
   if (outside.count > 0) throw badFile(source.path, outside.describe(null, stored));
-  const numClasses = task === 'CLASSIFICATION' ? largest + 1 : columns;
-  return { numClasses, isOneHot: task === 'MULTI_LABEL' && rows.isOneHot };
+  const numClasses = task === 'CLASSIFICATION' ? classes.largest + 1 : columns;
+  const isOneHot = task === 'MULTI_LABEL' && rows.isOneHot;
+  return { numClasses, isOneHot, gaps: classes.gaps() };
 }
 
 const storedTypes = {
@@ -213,6 +223,60 @@ function labelNumbers(type: NpyType): (block: NpyValues) => ArrayLike<number> {
   return (block) => (block instanceof BigInt64Array ? Float64Array.from(block, Number) : block);
 }
 
+interface ClassGaps {
+  /** The smallest of them. */
+  readonly first: readonly number[];
+  /** All of them, or null where classes are too many to be looked at. */
+  readonly count: number | null;
+}
+
+/** Which class numbers there are. */
+class ClassesSeen {
+  largest = -1;
+  #isSeen = new Uint8Array(256);
+
+  see(labels: Int32Array): void {
+    for (const label of labels) {
+      if (label > this.largest) this.#grow(label);
+      if (label >= 0) this.#isSeen[label] = 1;
+    }
+  }
+
+  #grow(largest: number): void {
+    this.largest = largest;
+    const before = this.#isSeen;
+    if (largest < before.length || before.length === classesSeenMax) return;
+    this.#isSeen = new Uint8Array(Math.min(classesSeenMax, 2 * (largest + 1)));
+    this.#isSeen.set(before);
+  }
+
+  /** Null where there are none. */
+  gaps(): ClassGaps | null {
+    const first: number[] = [];
+    let count = 0;
+    for (const [label, isSeen] of this.#isSeen.subarray(0, this.largest + 1).entries()) {
+      if (isSeen === 1) continue;
+      count += 1;
+      if (first.length < gapsNamed) first.push(label);
+    }
+    if (count === 0) return null;
+    return { first, count: this.largest < classesSeenMax ? count : null };
+  }
+}
+
+/** Class numbers from here on are not looked at one by one. */
+const classesSeenMax = 1 << 20;
+/** Classes without a node that a notice names. */
+const gapsNamed = 3;
+
+function gapsNotice({ first, count }: ClassGaps, numClasses: number): string {
+  const more = count === null ? ' and more' : ` and ${formatCount(count - first.length)} more`;
+  const rest = count === first.length ? '' : more;
+  const are = count === 1 ? `class ${first[0]} has` : `classes ${first.join(', ')}${rest} have`;
+  const model = `a model learns all ${formatCount(numClasses)} from 0 to the largest`;
+  return `${are} no node: ${model}; number the classes anew if that is too many`;
+}
+
 /** Whether every row of several labels has exactly one, or is not known. */
 class OneHotRows {
   isOneHot: boolean;
@@ -241,7 +305,7 @@ class OneHotRows {
   }
 }
 
-export const oneHotNotice =
+const oneHotNotice =
   'every node has exactly one of the labels: if they are classes, import one class number a node';
 export const wholeNotice =
   'has whole numbers, which are taken for classes; with task regression they are numbers to learn';

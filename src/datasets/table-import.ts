@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import type { DatasetFacts } from './dataset-writer.ts';
 import { importEdges } from './edge-import.ts';
 import { type ImportContext, part } from './import-context.ts';
-import { oneHotNotice } from './label-arrays.ts';
+import { labelNotices } from './label-arrays.ts';
 import { NodeIds } from './node-ids.ts';
 import { NumberList } from './number-list.ts';
 import { formatCount } from './problems.ts';
@@ -32,10 +32,11 @@ export async function importTables(context: ImportContext): Promise<DatasetFacts
     problems.add('split', what);
   }
   const nodes = await readNodes(context);
-  await importEdges(part(context, nodesShare, 1), nodes.ids);
+  await importEdges(part(context, nodesShare, 1), nodes.hasIds ? nodes.ids : null);
   problems.throwIfAny();
-  const { task, numClasses, classNames, isOneHot } = await nodes.labels.store(writer);
-  if (isOneHot && context.task === null) context.notices.add(oneHotNotice);
+  const stored = await nodes.labels.store(writer);
+  const { task, numClasses, classNames } = stored;
+  for (const notice of labelNotices(stored, context.task)) context.notices.add(notice);
   for (const name of splitNames) {
     await writer.write(name, BigInt64Array.from(nodes.splits[name].toArray(), BigInt));
   }
@@ -52,6 +53,8 @@ export async function importTables(context: ImportContext): Promise<DatasetFacts
 }
 
 interface Nodes {
+  /** Whether the table has the column. */
+  readonly hasIds: boolean;
   readonly ids: NodeIds;
   readonly labels: TableLabels;
   readonly splits: Readonly<Record<SplitName, NumberList<Uint32Array>>>;
@@ -95,7 +98,8 @@ async function readNodes(context: ImportContext): Promise<Nodes> {
       if (node === null) continue;
       const isLabelled = labels.push(row);
       if (split === null) continue;
-      if (!isLabelled) table.problem(row, `is in split '${split}' but has no label`);
+      if (!isLabelled && labelsAt.length > 0)
+        table.problem(row, `is in split '${split}' but has no label`);
       splits[split].push(node);
     }
     await target.flush(featureBlockValues);
@@ -111,8 +115,8 @@ async function readNodes(context: ImportContext): Promise<Nodes> {
   const names = featuresAt.map((at) => shown(table.columns[at] ?? ''));
   const more = names.length > columnsShown ? `, and ${names.length - columnsShown} more` : '';
   notices.add(`features are the columns ${names.slice(0, columnsShown).join(', ')}${more}`);
-  if (ids.size === 0) problems.add(table.file, 'has no node');
-  return { ids, labels, splits, numFeatures };
+  if (ids.size === 0 && idAt >= 0) problems.add(table.file, 'has no node');
+  return { hasIds: idAt >= 0, ids, labels, splits, numFeatures };
 }
 
 function addId(table: Table, row: TableRow, field: Field | undefined, ids: NodeIds): number | null {

@@ -1,7 +1,13 @@
 import type { DatasetTask } from '../records/dataset-record.ts';
 import type { DatasetWriter } from './dataset-writer.ts';
 import { vectorSource } from './given-array.ts';
-import { classExpected, LabelScan, labelMax, writeLabels } from './label-arrays.ts';
+import {
+  classExpected,
+  LabelScan,
+  type LabelsWritten,
+  labelMax,
+  writeLabels,
+} from './label-arrays.ts';
 import { NumberList } from './number-list.ts';
 import type { ScratchRows } from './scratch-rows.ts';
 import {
@@ -20,11 +26,9 @@ interface Row {
   readonly fields: readonly Field[];
 }
 
-export interface StoredLabels {
+export interface StoredLabels extends LabelsWritten {
   readonly task: DatasetTask;
-  readonly numClasses: number;
   readonly classNames: readonly string[] | null;
-  readonly isOneHot: boolean;
 }
 
 export interface TableLabels {

@@ -29,8 +29,12 @@ test('is packed, installed, and trains', async (context) => {
     HOME: folder,
     PATH: [join(folder, 'bin'), dirname(process.execPath), '/usr/bin', '/bin'].join(delimiter),
     GNND_PYTHON: python,
-    // Where a compiler of Node's addons finds headers is the machine's matter.
+    // How a registry is reached, and where a compiler of addons finds headers, is the machine's
+    // matter: another prefix would have another file of settings for all users.
     npm_config_userconfig: join(homedir(), '.npmrc'),
+    npm_config_globalconfig: execFileSync('npm', ['config', 'get', 'globalconfig'], {
+      encoding: 'utf8',
+    }).trim(),
   };
   const options = { cwd: folder, env, encoding: 'utf8' } as const;
   execFileSync('npm', ['pack', '--pack-destination', folder], { ...options, cwd: repository });

@@ -82,6 +82,10 @@ describe('tables of nodes and edges', () => {
     expect((await tryImport('CSV', folder, { directed: true })).notices).toContain(
       '4 edges listed, 3 entries stored: one entry each, in the row of its target',
     );
+    const alone = folderOf({ 'nodes.csv': nodes, 'edges.csv': 'source,target\n' });
+    expect((await tryImport('CSV', alone)).notices).toContain(
+      'the graph has no edge: a node is known by its own features alone',
+    );
   });
 
   test('have classes named by texts, numbered in their order', async () => {
@@ -212,6 +216,19 @@ describe('a bad table', () => {
     ]);
   });
 
+  test('without ids or labels is not blamed once more for each of its rows', async () => {
+    const lines = (header: string) =>
+      linesOf('CSV', folderOf({ 'nodes.csv': `${header}\na,0,train,1\n`, 'edges.csv': edges }));
+    expect(await lines('name,label,split,x')).toEqual([
+      "nodes.csv:1: has no column 'id', its header is 'name', 'label', 'split', 'x'",
+      "nodes.csv:2: has 'a' in column 'name', expected a float32 number",
+    ]);
+    expect(await lines('id,class,split,x')).toContainEqual(
+      "nodes.csv:1: has no column 'label', its header is 'id', 'class', 'split', 'x'",
+    );
+    expect((await lines('id,class,split,x')).join()).not.toMatch(/in split 'train'/);
+  });
+
   test('is missing, empty, or names a column twice', async () => {
     const lines = (table: string) =>
       linesOf('CSV', folderOf({ 'nodes.csv': table, 'edges.csv': edges }));
@@ -223,9 +240,18 @@ describe('a bad table', () => {
   });
 
   test('is no text, or a gzip file that was cut', async () => {
-    const latin = Buffer.from('id,label,split,x\ncaf\u00e9,0,train,1\n', 'latin1');
+    const latin = Buffer.from('id,label,split,x\nb,0,,1\ncaf\u00e9,0,train,1\nc,0,,1\n', 'latin1');
     expect(await linesOf('CSV', folderOf({ 'nodes.csv': latin, 'edges.csv': edges }))).toEqual([
-      'nodes.csv:1: is not UTF-8 text, at this line or soon after it',
+      'nodes.csv:3: is not UTF-8 text: store the file as UTF-8',
+    ]);
+    // Deep in a file, where each piece that is read begins within a character.
+    const row = `${'\u00e9'.repeat(70)},0,,1\n`;
+    const long = Buffer.concat([
+      Buffer.from(`id,label,split,x\n${row.repeat(9000)}"a\nb`),
+      Buffer.from([0xff, 0x0a]),
+    ]);
+    expect(await linesOf('CSV', folderOf({ 'nodes.csv': long, 'edges.csv': edges }))).toEqual([
+      'nodes.csv:9003: is not UTF-8 text: store the file as UTF-8',
     ]);
     const cut = gzipSync(nodes).subarray(0, 60);
     expect(await linesOf('CSV', folderOf({ 'nodes.csv.gz': cut, 'edges.csv': edges }))).toEqual([

@@ -39,6 +39,22 @@ describe('labels of arrays', () => {
     );
   });
 
+  test('whose classes have gaps, as those that count from 1, are told so', async () => {
+    const noticesOf = async (labels: Uint8Array) =>
+      (await tryImport('NPY', arraysWith(labels))).notices;
+    const how = 'from 0 to the largest; number the classes anew if that is too many';
+    expect(await noticesOf(int64(1, 2, -1))).toContainEqual(
+      `labels.npy: class 0 has no node: a model learns all 3 ${how}`,
+    );
+    expect(await noticesOf(int64(2014, 2, 2016))).toContainEqual(
+      `labels.npy: classes 0, 1, 3 and 2,011 more have no node: a model learns all 2,017 ${how}`,
+    );
+    expect(await noticesOf(int64(2_000_000_000, 0, 1))).toContainEqual(
+      `labels.npy: classes 2, 3, 4 and more have no node: a model learns all 2,000,000,001 ${how}`,
+    );
+    expect((await noticesOf(int64(1, 0, 2))).join()).not.toMatch(/no node/);
+  });
+
   test('are what was asked for', async () => {
     const source = arraysWith(int64(1, 0, -1));
     const numbers = await tryImport('NPY', source, { task: 'REGRESSION' });
