@@ -1,4 +1,4 @@
-import type { DatasetTask } from '../records/dataset-record.ts';
+import { type DatasetTask, modelColumnsMax } from '../records/dataset-record.ts';
 import { converterOf, OutOfRange } from './convert-array.ts';
 import type { DatasetWriter } from './dataset-writer.ts';
 import type { NpySource, NpyType, NpyValues } from './npy.ts';
@@ -10,8 +10,8 @@ import { badFile, formatCount } from './problems.ts';
  * several of 0 and 1 are labels that it lacks or has.
  */
 
-/** Of classes. */
-export const labelMax = 2 ** 31 - 2;
+/** Of classes: more are none, but ids or numbers to learn. */
+export const labelMax = modelColumnsMax - 1;
 /** What a dataset stores for a label that is not known. */
 const unknownLabel = 255;
 
@@ -69,8 +69,10 @@ export class LabelScan {
   }
 }
 
+const classRange = `0 to ${formatCount(labelMax)}`;
 export const classExpected =
-  'expected a class number from 0 or nothing; with task regression they are numbers to learn';
+  `expected a class number from ${classRange} or nothing; with task regression they are numbers ` +
+  'to learn';
 
 const severalRemedy = 'several are labels (task multi_label) or numbers to learn (task regression)';
 
@@ -167,6 +169,10 @@ export async function writeLabels(
   }
   await writer.end('labels');
   if (outside.count > 0) throw badFile(source.path, outside.describe(null, stored));
+  const wrong = classes.tooLarge;
+  if (wrong !== null) {
+    throw badFile(source.path, `has ${wrong.value} at index ${wrong.at}, ${classExpected}`);
+  }
   const numClasses = task === 'CLASSIFICATION' ? classes.largest + 1 : columns;
   const isOneHot = task === 'MULTI_LABEL' && rows.isOneHot;
   return { numClasses, isOneHot, gaps: classes.gaps() };
@@ -226,28 +232,27 @@ function labelNumbers(type: NpyType): (block: NpyValues) => ArrayLike<number> {
 interface ClassGaps {
   /** The smallest of them. */
   readonly first: readonly number[];
-  /** All of them, or null where classes are too many to be looked at. */
-  readonly count: number | null;
+  readonly count: number;
 }
 
 /** Which class numbers there are. */
 class ClassesSeen {
   largest = -1;
-  #isSeen = new Uint8Array(256);
+  /** The first that is none. */
+  tooLarge: Seen | null = null;
+  readonly #isSeen = new Uint8Array(labelMax + 1);
+  #passed = 0;
 
   see(labels: Int32Array): void {
-    for (const label of labels) {
-      if (label > this.largest) this.#grow(label);
-      if (label >= 0) this.#isSeen[label] = 1;
+    // A loop by index: entries() takes several times as long.
+    for (let at = 0; at < labels.length; at += 1) {
+      const label = labels[at] ?? -1;
+      if (label < 0) continue;
+      if (label > labelMax) this.tooLarge ??= { value: label, at: this.#passed + at };
+      if (label > this.largest) this.largest = label;
+      this.#isSeen[label] = 1;
     }
-  }
-
-  #grow(largest: number): void {
-    this.largest = largest;
-    const before = this.#isSeen;
-    if (largest < before.length || before.length === classesSeenMax) return;
-    this.#isSeen = new Uint8Array(Math.min(classesSeenMax, 2 * (largest + 1)));
-    this.#isSeen.set(before);
+    this.#passed += labels.length;
   }
 
   /** Null where there are none. */
@@ -259,19 +264,16 @@ class ClassesSeen {
       count += 1;
       if (first.length < gapsNamed) first.push(label);
     }
-    if (count === 0) return null;
-    return { first, count: this.largest < classesSeenMax ? count : null };
+    return count === 0 ? null : { first, count };
   }
 }
 
-/** Class numbers from here on are not looked at one by one. */
-const classesSeenMax = 1 << 20;
 /** Classes without a node that a notice names. */
 const gapsNamed = 3;
 
 function gapsNotice({ first, count }: ClassGaps, numClasses: number): string {
-  const more = count === null ? ' and more' : ` and ${formatCount(count - first.length)} more`;
-  const rest = count === first.length ? '' : more;
+  const others = count - first.length;
+  const rest = others === 0 ? '' : ` and ${formatCount(others)} more`;
   const are = count === 1 ? `class ${first[0]} has` : `classes ${first.join(', ')}${rest} have`;
   const model = `a model learns all ${formatCount(numClasses)} from 0 to the largest`;
   return `${are} no node: ${model}; number the classes anew if that is too many`;

@@ -83,7 +83,7 @@ export class Table {
     if (first.done === true) throw badFile(csv.name, 'is empty, expected a header line');
     const [header, ...rest] = first.value;
     const columns = header?.fields.map((field) => field.trim()) ?? [];
-    const repeated = columns.find((column, at) => columns.indexOf(column) < at);
+    const repeated = firstRepeated(columns);
     if ((header?.problem ?? null) !== null || repeated !== undefined) {
       await batches.return(undefined);
       const problem = header?.problem ?? `has the column '${repeated}' twice`;
@@ -137,6 +137,15 @@ export class Table {
     this.problem(row, `has ${row.fields.length} fields, expected ${header}`);
     return false;
   }
+}
+
+function firstRepeated(columns: readonly string[]): string | undefined {
+  const seen = new Set<string>();
+  for (const column of columns) {
+    if (seen.has(column)) return column;
+    seen.add(column);
+  }
+  return undefined;
 }
 
 async function* csvRows(

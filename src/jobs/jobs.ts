@@ -11,7 +11,7 @@ import {
   requireReady,
 } from '../datasets/ready-dataset.ts';
 import type { CoreAddon } from '../native/contract.ts';
-import type { DatasetRecord } from '../records/dataset-record.ts';
+import { type DatasetRecord, modelColumnsMax } from '../records/dataset-record.ts';
 import type {
   ExecutorRole,
   JobPlan,
@@ -288,6 +288,15 @@ function ownOf(violations: readonly FieldViolation[]): readonly FieldViolation[]
 
 /** Sizes that do not fit are refused now, not after loading. */
 function checkLayout(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord): void {
+  const { numFeatures, numClasses } = dataset;
+  for (const [what, count] of Object.entries({ features: numFeatures, classes: numClasses })) {
+    if (count <= modelColumnsMax) continue;
+    const most = `a model takes at most ${modelColumnsMax.toLocaleString('en-US')}`;
+    const description = `${dataset.id} has ${count.toLocaleString('en-US')} ${what}, ${most}`;
+    throw new GnndError('SPEC_INVALID', 'the dataset is too wide for a model', {
+      violations: [{ path: 'spec.dataset', description }],
+    });
+  }
   try {
     layoutOf(options.native, spec, countsOf(dataset));
   } catch (error) {

@@ -52,6 +52,9 @@ export interface ImportStory {
   readonly notices: readonly string[];
 }
 
+/** Features, and classes, labels or targets, that a model takes (native: model_spec.cc). */
+export const modelColumnsMax = 2 ** 18;
+
 /** A dataset's row, as stored. Counts are 0 until READY. */
 export interface DatasetRecord {
   readonly id: string;

@@ -26,10 +26,13 @@ interface Running {
 }
 
 function start(state: string, ...more: string[]): Running {
+  return startWith(join(repository, 'test', 'fixtures', 'cora.npz'), state, more);
+}
+
+function startWith(source: string, state: string, more: readonly string[] = []): Running {
   const args = ['run', '-f', 'job.yaml', '--state-dir', state, '--cpu-devices', '2', ...more];
-  const cora = ['--import', join(repository, 'test', 'fixtures', 'cora.npz')];
   const script = join(repository, 'dist', 'main.js');
-  const process = spawn('node', [script, ...args, ...cora], { cwd: folder });
+  const process = spawn('node', [script, ...args, '--import', source], { cwd: folder });
   let said = '';
   for (const stream of [process.stdout, process.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
@@ -96,5 +99,20 @@ describe('gnnd run', () => {
   test('ends with the exit code of a job that failed', async () => {
     const failed = await ended(start('failed', '--set', 'timeouts.run_ms=1'));
     expect(failed).toMatchObject({ code: 10, said: expect.stringContaining('RUN_TIMEOUT') });
+  });
+
+  test('says what an import noticed, and which dataset is too wide to learn from', async () => {
+    const columns = 2 ** 18 + 1;
+    const names = Array.from({ length: columns }, (_, at) => `x${at}`).join(',');
+    const rows = [1, 2, 3].map((id) => `${id},1,train${',0'.repeat(columns)}`);
+    const wide = mkdtempSync(join(folder, 'wide-'));
+    writeFileSync(join(wide, 'nodes.csv'), [`id,label,split,${names}`, ...rows, ''].join('\n'));
+    writeFileSync(join(wide, 'edges.csv'), 'source,target\n1,2\n');
+    const { code, said } = await ended(startWith(wide, 'wide'));
+    expect(code).toBe(3);
+    expect(said).toMatch(/^notice: class 0 has no node: /m);
+    expect(said).toContain(
+      'spec.dataset: cora has 262,145 features, a model takes at most 262,144',
+    );
   });
 });

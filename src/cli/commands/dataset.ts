@@ -29,7 +29,7 @@ import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { printable, type Style } from '../session/terminal.ts';
 import { formatAge, formatBytes, formatCount } from '../session/units.ts';
-import { classesNoun, taskText } from '../show/dataset-text.ts';
+import { classesNoun, noticesOf, taskText } from '../show/dataset-text.ts';
 import { idOf, isoTime, resourceName, wallMs } from '../show/job-text.ts';
 import { type Column, type Fact, printList, printOne } from '../show/output.ts';
 import { waitForOperation } from './operations.ts';
@@ -222,10 +222,9 @@ function printDataset(session: Session, dataset: Dataset): void {
 }
 
 /** Why an import failed, or what it has to say, a line each. */
-function messageFacts({ state, message }: Dataset): readonly Fact[] {
-  if (state !== DatasetState.READY) return [['Message', printable(message)]];
-  const notices = message.split('\n').filter((line) => line !== '');
-  return notices.map((line): Fact => ['Notice', printable(line)]);
+function messageFacts(dataset: Dataset): readonly Fact[] {
+  if (dataset.state !== DatasetState.READY) return [['Message', printable(dataset.message)]];
+  return noticesOf(dataset).map((line): Fact => ['Notice', printable(line)]);
 }
 
 /** People read what it counts; scripts find it under one key. */

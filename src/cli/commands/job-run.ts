@@ -12,6 +12,8 @@ import { ApiError } from '../session/client.ts';
 import { CliError } from '../session/exit.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
+import { printable } from '../session/terminal.ts';
+import { noticesOf } from '../show/dataset-text.ts';
 import { idOf, resourceName } from '../show/job-text.ts';
 import { readSpecFile, withPlaces } from './job-create.ts';
 import { detachedFrom, followToEnd } from './job-watch.ts';
@@ -117,6 +119,8 @@ async function ensureDataset(
   });
   const title = `importing ${datasetId}`;
   await waitForOperation(session, operation, { title, detached, cancels: false });
+  const made = await session.call(DatasetService.method.getDataset, { name });
+  for (const notice of noticesOf(made)) session.say(`notice: ${printable(notice)}`);
 }
 
 async function orNull<T>(call: Promise<T>): Promise<T | null> {

@@ -1,4 +1,4 @@
-import type { Dataset } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
+import { type Dataset, DatasetState } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
 import { DatasetTask, DatasetTaskSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
 import { shortName } from '../../spec/enum-names.ts';
 
@@ -13,4 +13,9 @@ export function taskText({ task }: Pick<Dataset, 'task'>): string {
 export function classesNoun({ task }: Pick<Dataset, 'task'>): 'classes' | 'labels' | 'targets' {
   if (task === DatasetTask.MULTI_LABEL) return 'labels';
   return task === DatasetTask.REGRESSION ? 'targets' : 'classes';
+}
+
+/** What an import had to say, a line each. */
+export function noticesOf({ state, message }: Pick<Dataset, 'state' | 'message'>): string[] {
+  return state === DatasetState.READY ? message.split('\n').filter((line) => line !== '') : [];
 }

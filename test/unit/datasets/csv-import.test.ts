@@ -162,7 +162,8 @@ describe('a bad line', () => {
       "nodes.csv:7: has '1e39' in column 'x', expected a float32 number",
       "nodes.csv:8: is in split 'train' but has no label",
       "nodes.csv:10: has '' in column 'x', expected a float32 number",
-      "nodes.csv:9: has the label '-2', expected a class number from 0 or nothing; with task " +
+      "nodes.csv:9: has the label '-2', expected a class number from 0 to 262,143 or " +
+        'nothing; with task ' +
         'regression they are numbers to learn',
     ]);
   });
@@ -238,8 +239,10 @@ describe('a bad table', () => {
     const alone = await linesOf('CSV', folderOf({ 'nodes.csv': nodes }));
     expect(alone).toEqual([expect.stringContaining('edges.csv: is missing')]);
   });
+});
 
-  test('is no text, or a gzip file that was cut', async () => {
+describe('a file that is no table', () => {
+  test('is no text, and the line is said', async () => {
     const latin = Buffer.from('id,label,split,x\nb,0,,1\ncaf\u00e9,0,train,1\nc,0,,1\n', 'latin1');
     expect(await linesOf('CSV', folderOf({ 'nodes.csv': latin, 'edges.csv': edges }))).toEqual([
       'nodes.csv:3: is not UTF-8 text: store the file as UTF-8',
@@ -253,6 +256,9 @@ describe('a bad table', () => {
     expect(await linesOf('CSV', folderOf({ 'nodes.csv': long, 'edges.csv': edges }))).toEqual([
       'nodes.csv:9003: is not UTF-8 text: store the file as UTF-8',
     ]);
+  });
+
+  test('is a gzip file that was cut', async () => {
     const cut = gzipSync(nodes).subarray(0, 60);
     expect(await linesOf('CSV', folderOf({ 'nodes.csv.gz': cut, 'edges.csv': edges }))).toEqual([
       expect.stringContaining('nodes.csv.gz: is not a whole gzip file'),
