@@ -69,24 +69,29 @@ def texts(values):
     return [f"{value:g}" for value in values]
 
 
-def make_csv(folder, nodes):
+def make_csv(folder, nodes, prefix=""):
     names = ",".join(f"f{column}" for column in range(FEATURES))
     splits = split_of(nodes)
 
     def node_lines(file):
         for start, end in pieces(nodes):
-            ids = [str(node) for node in range(start, end)]
+            ids = [f"{prefix}{node}" for node in range(start, end)]
             labels = [str(node % CLASSES) for node in range(start, end)]
             columns = [texts(column) for column in features_of(start, end).T]
             file.write(lines([ids, labels, splits[start:end].tolist(), *columns]))
 
     csv_file(folder / "nodes.csv", f"id,label,split,{names}", node_lines)
-    csv_file(folder / "edges.csv", "source,target", lambda file: edge_lines(file, nodes))
+    csv_file(folder / "edges.csv", "source,target", lambda file: edge_lines(file, nodes, prefix))
 
 
-def edge_lines(file, nodes):
+def make_csv_names(folder, nodes):
+    make_csv(folder, nodes, "node-")
+
+
+def edge_lines(file, nodes, prefix=""):
     for start, end in pieces(nodes):
-        file.write(lines([map(str, row.tolist()) for row in edges_of(start, end, nodes)]))
+        ends = edges_of(start, end, nodes)
+        file.write(lines([[f"{prefix}{node}" for node in row.tolist()] for row in ends]))
 
 
 def make_npy(folder, nodes):
@@ -155,5 +160,11 @@ if __name__ == "__main__":
     kind, folder, gib = sys.argv[1], pathlib.Path(sys.argv[2]), float(sys.argv[3])
     # Features, and entries in both directions.
     count = int(gib * 2**30 / (4 * FEATURES + 2 * DEGREE * 4))
-    makers = {"csv": make_csv, "npy": make_npy, "parquet": make_parquet, "ogb": make_ogb}
+    makers = {
+        "csv": make_csv,
+        "csv-names": make_csv_names,
+        "npy": make_npy,
+        "parquet": make_parquet,
+        "ogb": make_ogb,
+    }
     makers[kind](folder, count)

@@ -7,7 +7,7 @@ import { fileChunks, fileLines } from './byte-streams.ts';
 import type { DatasetFacts } from './dataset-writer.ts';
 import { importEdges } from './edge-import.ts';
 import { type ImportContext, part } from './import-context.ts';
-import { NodeIds } from './node-ids.ts';
+import { idProblem, NodeIds } from './node-ids.ts';
 import { formatCount } from './problems.ts';
 import { tablePath } from './table.ts';
 import { shown } from './table-columns.ts';
@@ -53,8 +53,10 @@ async function namedIds({ source, problems }: ImportContext, numNodes: number): 
   let line = 0;
   for await (const name of fileLines(path)) {
     line += 1;
-    if (ids.add(name) !== null) continue;
-    problems.add(`names.txt:${line}`, `has the id '${shown(name)}' again, ids must be unique`);
+    const wrong = idProblem(name);
+    if (wrong === null && ids.add(name) !== null) continue;
+    const what = `has the id '${shown(name)}' ${wrong ?? 'again, ids must be unique'}`;
+    problems.add(`names.txt:${line}`, what);
   }
   // The graph has a row for each node, however many lines there are.
   if (ids.size !== numNodes) problems.add('names.txt', linesProblem(line, numNodes));

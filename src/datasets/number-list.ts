@@ -1,5 +1,7 @@
-/** A list of numbers that grows and is kept in a typed array, eight times smaller than objects. */
-export class NumberList<T extends Int32Array | Uint32Array | Float32Array> {
+type Numbers = Int32Array | Uint32Array | Float32Array | Float64Array;
+
+/** A list of numbers that grows, in a typed array: several times smaller than objects. */
+export class NumberList<T extends Numbers> {
   length = 0;
   #values: T;
   readonly #make: (capacity: number) => T;

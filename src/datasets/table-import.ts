@@ -3,7 +3,7 @@ import type { DatasetFacts } from './dataset-writer.ts';
 import { importEdges } from './edge-import.ts';
 import { type ImportContext, part } from './import-context.ts';
 import { labelNotices } from './label-arrays.ts';
-import { NodeIds } from './node-ids.ts';
+import { idProblem, NodeIds } from './node-ids.ts';
 import { NumberList } from './number-list.ts';
 import { formatCount } from './problems.ts';
 import { Table, type TableRow } from './table.ts';
@@ -122,10 +122,11 @@ async function readNodes(context: ImportContext): Promise<Nodes> {
 function addId(table: Table, row: TableRow, field: Field | undefined, ids: NodeIds): number | null {
   if (field === undefined) return null;
   const name = textOf(field);
-  const node = ids.add(name);
-  if (node === null) table.problem(row, `has the id '${shown(name)}' again, ids must be unique`);
-  if (/[\r\n]/.test(name)) table.problem(row, `has the id '${shown(name)}' with a line break`);
-  return node;
+  const wrong = idProblem(name);
+  const node = wrong === null ? ids.add(name) : null;
+  if (node !== null) return node;
+  table.problem(row, `has the id '${shown(name)}' ${wrong ?? 'again, ids must be unique'}`);
+  return null;
 }
 
 function parseSplit(table: Table, row: TableRow, text: Field | undefined): SplitName | null {

@@ -9,6 +9,7 @@ import {
   writeLabels,
 } from './label-arrays.ts';
 import { NumberList } from './number-list.ts';
+import { formatCount } from './problems.ts';
 import type { ScratchRows } from './scratch-rows.ts';
 import {
   type Field,
@@ -99,6 +100,8 @@ class ClassColumn implements TableLabels {
   readonly #texts = new Map<string, number>();
   #kind: 'number' | 'text' | null = null;
   #hasFraction = false;
+  /** More texts than a model can tell apart. */
+  #isTooMany = false;
   /** Numbers that are no classes: problems, unless all are numbers to learn. */
   readonly #noClass: { readonly row: Row; readonly text: string }[] = [];
   #noClassCount = 0;
@@ -117,9 +120,7 @@ class ClassColumn implements TableLabels {
     }
     this.#kind ??= isDecimal(text) ? 'number' : 'text';
     if (this.#kind === 'text' && !isDecimal(text)) {
-      const known = this.#texts.get(text) ?? this.#texts.size;
-      this.#texts.set(text, known);
-      this.#put(known);
+      this.#put(this.#classOf(row, text));
       return true;
     }
     if (this.#kind === 'number' && isDecimal(text)) return this.#pushNumber(row, text);
@@ -128,6 +129,23 @@ class ClassColumn implements TableLabels {
     this.#table.problem(row, `has the label '${shown(text)}', ${what}`);
     this.#put(none);
     return true;
+  }
+
+  #classOf(row: Row, text: string): number {
+    const known = this.#texts.get(text);
+    if (known !== undefined) return known;
+    const label = this.#texts.size;
+    if (label <= labelMax) {
+      this.#texts.set(text, label);
+      return label;
+    }
+    if (!this.#isTooMany) {
+      const most = formatCount(labelMax + 1);
+      const what = `has the label '${shown(text)}' after ${most} others`;
+      this.#table.problem(row, `${what}, and a model learns no more: are these labels?`);
+    }
+    this.#isTooMany = true;
+    return none;
   }
 
   #pushNumber(row: Row, text: string): boolean {

@@ -140,6 +140,18 @@ describe('labels of arrays', () => {
 });
 
 describe('labels of tables', () => {
+  test('are texts of no more kinds than a model can tell apart', async () => {
+    const rows = Array.from({ length: 2 ** 18 + 2 }, (_, node) => `${node},title ${node},train,1`);
+    const source = folderOf({
+      'nodes.csv': ['id,label,split,x', ...rows].join('\n'),
+      'edges.csv': 'source,target\n0,1\n',
+    });
+    expect(await linesOf('CSV', source)).toEqual([
+      "nodes.csv:262146: has the label 'title 262144' after 262,144 others, and a model learns " +
+        'no more: are these labels?',
+    ]);
+  });
+
   test('are targets as soon as one has a fraction, whatever came before', async () => {
     const { manifest, numbers } = await tryImport(
       'CSV',
