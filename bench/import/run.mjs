@@ -2,7 +2,7 @@
 // Imports of folders that are larger than the memory of their control group: `npm run bench --
 // import [--gib 10] [--memory-mib 1024] [--formats npy,csv,csv-names,parquet,ogb] [--folder DIR]`.
 // Makes a random graph whose arrays take so many GiB in each format, imports it with a daemon in a
-// control group (version 1, as root), and says seconds, MB/s, the group's peak (page cache included)
+// control group (version 1, as root), and says seconds, MB/s, the group's peak (with page cache)
 // and whether all formats gave the same digest. Parquet needs pyarrow in GNND_PYTHON.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';

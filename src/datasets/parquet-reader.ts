@@ -10,12 +10,13 @@ import {
   parquetRead,
   parquetSchema,
 } from 'hyparquet';
+import { compressors as scriptCompressors } from 'hyparquet-compressors';
 import { messageOf } from '../base/errors.ts';
 import { openSource } from './byte-streams.ts';
 import { badFile, formatCount } from './problems.ts';
 import type { Field } from './table-columns.ts';
 
-/** Parquet files, a part of a row group at a time. hyparquet decodes; codecs are Node's. */
+/** Parquet files, a part of a row group at a time. hyparquet decodes; gzip, brotli are by Node. */
 
 interface ParquetRow {
   /** From 1. */
@@ -24,14 +25,11 @@ interface ParquetRow {
 }
 
 const compressors: Compressors = {
+  ...scriptCompressors,
   GZIP: (input) => gunzipSync(input),
   BROTLI: (input) => brotliDecompressSync(input),
 };
-const codecs: ReadonlySet<string> = new Set([
-  'UNCOMPRESSED',
-  'SNAPPY',
-  ...Object.keys(compressors),
-]);
+const codecs: ReadonlySet<string> = new Set(['UNCOMPRESSED', ...Object.keys(compressors)]);
 /** Numbers that are held at once, whatever the size of the row groups. */
 const heldValuesMax = 1 << 24;
 const rowsPerBatch = 4096;

@@ -1,11 +1,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { parquetWriteBuffer } from 'hyparquet-writer';
 import { describe, expect, test } from 'vitest';
 import { detectFormat } from '../../../src/datasets/detect-format.ts';
 import type { ImportFormat } from '../../../src/records/dataset-record.ts';
-import { int32, int64, linesOf, makeFolder, npy, tryImport, zip } from './workbench.ts';
+import { int32, int64, linesOf, makeFolder, npy, parquet, tryImport, zip } from './workbench.ts';
 
 /** One graph in every format: path 0 - 1 - 2 - 3 - 4 and 0 - 4, two features, three classes. */
 
@@ -129,11 +128,6 @@ const nodeTableOf = (what: Labels) =>
   ]);
 const nodeTable = nodeTableOf(classRows);
 
-function parquet(columns: Readonly<Record<string, readonly unknown[]>>): Uint8Array {
-  const columnData = Object.entries(columns).map(([name, data]) => ({ name, data: [...data] }));
-  return new Uint8Array(parquetWriteBuffer({ columnData, rowGroupSize: 2 }));
-}
-
 const orNull = (value = unknown) => (Number.isNaN(value) ? null : value);
 const nodeColumnsOf = (what: Labels) => ({
   id: features.map((_, node) => BigInt(node)),
@@ -241,6 +235,20 @@ const graphsOf = (what: Labels): Readonly<Record<string, readonly [ImportFormat,
         b: features.map(([, b]) => b),
       }),
       'edges.parquet': parquet(edgeColumns),
+    },
+  ],
+  'Parquet tables of other codecs': [
+    'PARQUET',
+    {
+      'nodes.parquet': parquet(
+        {
+          ...nodeColumnsOf(what),
+          a: features.map(([a]) => a),
+          b: features.map(([, b]) => b),
+        },
+        'ZSTD',
+      ),
+      'edges.parquet': parquet(edgeColumns, 'LZ4_RAW'),
     },
   ],
   'Parquet with a column of lists, edges as CSV': [

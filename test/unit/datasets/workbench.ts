@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
+import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterEach } from 'vitest';
 import { localTasks } from '../../../src/datasets/local-tasks.ts';
 import { formatNpyHeader, type NpyType, type NpyValues } from '../../../src/datasets/npy.ts';
@@ -287,3 +288,30 @@ function numbersOf(path: string): number[] {
   if (type === '<f2') return [...new Uint16Array(data)];
   return [...new BigInt64Array(data)].map(Number);
 }
+
+/** A Parquet file of two rows a group. */
+export function parquet(
+  columns: Readonly<Record<string, readonly unknown[]>>,
+  codec: 'SNAPPY' | 'ZSTD' | 'LZ4_RAW' = 'SNAPPY',
+): Uint8Array {
+  const columnData = Object.entries(columns).map(([name, data]) => ({ name, data: [...data] }));
+  const packed = codec === 'SNAPPY' ? {} : { codec, compressors: packers };
+  return new Uint8Array(parquetWriteBuffer({ columnData, rowGroupSize: 2, ...packed }));
+}
+
+/** Codecs that nothing here can write, with one block of bytes as they are. */
+const packers = {
+  ZSTD: (bytes: Uint8Array) => {
+    const head = Buffer.alloc(12);
+    head.set([0x28, 0xb5, 0x2f, 0xfd, 0xa0]);
+    head.writeUInt32LE(bytes.length, 5);
+    head.writeUIntLE(bytes.length * 8 + 1, 9, 3);
+    return Buffer.concat([head, bytes]);
+  },
+  LZ4_RAW: (bytes: Uint8Array) => {
+    const more = Array.from({ length: Math.floor((bytes.length - 15) / 255) }, () => 255);
+    const length = bytes.length < 15 ? [] : [...more, (bytes.length - 15) % 255];
+    const token = Math.min(15, bytes.length) * 16;
+    return Buffer.concat([Buffer.from([token, ...length]), bytes]);
+  },
+};
