@@ -2,7 +2,7 @@ import { NumberList } from './number-list.ts';
 import { formatCount } from './problems.ts';
 
 /** Longer ones are no ids, but something else in their column. */
-const idCharsMax = 4096;
+export const idCharsMax = 1024;
 
 /** What is wrong with a text as an id, to follow it in a message; null where nothing is. */
 export function idProblem(id: string): string | null {

@@ -1,6 +1,7 @@
 import { writeFileAtomic } from '../base/atomic-file.ts';
 import { messageOf } from '../base/errors.ts';
 import { fileLines } from '../datasets/byte-streams.ts';
+import { idCharsMax } from '../datasets/node-ids.ts';
 import { formatNpyHeader, npyIntegers, openNpyFile } from '../datasets/npy.ts';
 import { ImportFailure } from '../datasets/problems.ts';
 import type { Problem } from '../records/dataset-record.ts';
@@ -25,7 +26,7 @@ export interface TargetsFound {
 }
 
 const problemsMax = 20;
-const lineMax = 1024;
+const lineMax = idCharsMax;
 
 /** Rejects with the system's error where the list cannot be written. */
 export async function listTargets(options: TargetsOptions): Promise<TargetsFound> {

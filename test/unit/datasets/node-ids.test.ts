@@ -50,12 +50,12 @@ describe('node ids', () => {
   });
 
   test('are short, and one line', () => {
-    expect(idProblem('a'.repeat(4096))).toBe(null);
-    expect(idProblem('a'.repeat(4097))).toBe('of 4,097 characters, expected at most 4,096');
+    expect(idProblem('a'.repeat(1024))).toBe(null);
+    expect(idProblem('a'.repeat(1025))).toBe('of 1,025 characters, expected at most 1,024');
     expect(idProblem('a\nb')).toBe('with a line break');
     const ids = new NodeIds();
-    expect(ids.add('\u20ac'.repeat(4096))).toBe(0);
-    expect(ids.numberOf('\u20ac'.repeat(4096))).toBe(0);
-    expect(ids.numberOf('\u20ac'.repeat(4097))).toBe(undefined);
+    expect(ids.add('\u20ac'.repeat(1024))).toBe(0);
+    expect(ids.numberOf('\u20ac'.repeat(1024))).toBe(0);
+    expect(ids.numberOf('\u20ac'.repeat(1025))).toBe(undefined);
   });
 });
