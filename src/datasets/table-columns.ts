@@ -47,11 +47,39 @@ export function isDecimal(text: string): boolean {
 
 /** A decimal number that is finite in float32, or null. */
 export function parseNumber(field: Field): number | null {
-  if (typeof field !== 'number' && (typeof field !== 'string' || !decimalPattern.test(field))) {
-    return null;
-  }
-  const value = Math.fround(Number(field));
+  const number = typeof field === 'string' ? decimalOf(field) : field;
+  if (typeof number !== 'number') return null;
+  const value = Math.fround(number);
   return Number.isFinite(value) ? value : null;
+}
+
+/** So many digits are a whole number that a double holds; so is ten to their number. */
+const exactDigits = 15;
+const powersOfTen = Array.from({ length: exactDigits + 1 }, (_, at) => 10 ** at);
+const codeOf = { minus: 0x2d, point: 0x2e, zero: 0x30, nine: 0x39 } as const;
+
+/**
+ * What `Number` makes of a decimal number, or null. Short ones without an exponent are a quotient
+ * of two exact numbers, which is rounded once, as it is there: a third of the time.
+ */
+function decimalOf(text: string): number | null {
+  const { length } = text;
+  const first = text.charCodeAt(0) === codeOf.minus ? 1 : 0;
+  let whole = 0;
+  let digits = 0;
+  let point = length - 1;
+  for (let at = first; at < length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code >= codeOf.zero && code <= codeOf.nine) {
+      whole = 10 * whole + code - codeOf.zero;
+      digits += 1;
+    } else if (code === codeOf.point && point === length - 1) point = at;
+    else digits = exactDigits + 1;
+    if (digits > exactDigits) return isDecimal(text) ? Number(text) : null;
+  }
+  if (digits === 0) return null;
+  const value = whole / (powersOfTen[length - 1 - point] ?? 1);
+  return first === 1 ? -value : value;
 }
 
 /**
