@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import socket
@@ -15,12 +16,13 @@ import numpy as np
 from gnnd import saved, sources, staging, tables
 from gnnd.connection import Connection, address_of, request_id
 from gnnd.dataset import FEATURE_DTYPES, Dataset, Report, Task, import_source, task_number
-from gnnd.errors import VersionMismatch
+from gnnd.errors import VersionMismatch, Violation, wrong
 from gnnd.identity import Identity
 from gnnd.job import Job
 from gnnd.models import Model
-from gnnd.spec import job_spec, merged
-from gnnd.v1 import dataset_service_pb2, host_service_pb2, job_service_pb2
+from gnnd.spec import job_spec, merged, path_of
+from gnnd.v1 import dataset_service_pb2, host_service_pb2, job_service_pb2, job_spec_pb2
+from gnnd.words import advice, meaning, shown
 
 PathLike = str | os.PathLike[str]
 
@@ -356,12 +358,27 @@ class Client:
             "resources": {"devices": devices},
             "priority": priority,
         }
-        return self.submit_spec(merged(model.spec(), given, sections), name=name)
+        found = [*_wrong_model(model), *_wrong_sections(sections)]
+        wrong_names = {violation.field for violation in found}
+        parts = [] if "model" in wrong_names else [model.spec()]
+        others = {key: value for key, value in sections.items() if key not in wrong_names}
+        return self._create(merged(*parts, given, others), name, found)
 
     def submit_spec(self, spec: Mapping[str, Any], *, name: str = "") -> Job:
-        """Submits a whole spec, as the nested mapping that `gnnctl` reads below `spec:`."""
+        """Submits a whole spec, as the nested mapping that `gnnctl` reads below `spec:`.
+
+        Raises:
+            InvalidRequest: `violations` has every wrong field with its path.
+        """
+        return self._create(spec, name, [])
+
+    def _create(self, spec: Mapping[str, Any], name: str, found: list[Violation]) -> Job:
+        """With what was `found` to be wrong before."""
+        if not isinstance(name, str):
+            found = [*found, Violation("name", f"{shown(name)}: expected a text")]
+        message = job_spec(spec, found)
         request = job_service_pb2.CreateJobRequest(
-            job_id=name, spec=job_spec(spec), request_id=request_id()
+            job_id=name, spec=message, request_id=request_id()
         )
         message = self.connection.call(self.connection.jobs.CreateJob, request)
         return Job(self, message)
@@ -450,10 +467,58 @@ class Client:
             return import_source(self.connection, request, progress)
 
 
-def _feature_dtype(dtype: str | None) -> Any:
-    name = None if dtype is None else np.dtype(dtype).name
+def _wrong_model(model: Any) -> list[Violation]:
+    if isinstance(model, Model):
+        return []
+    if isinstance(model, type) and issubclass(model, Model):
+        meant = f"gnnd.{model.__name__}()"
+        return [Violation("model", f"{model.__name__} is a class: expected a model, {meant}")]
+    text = f"{shown(model)}: expected a model, such as gnnd.GCN()"
+    return [Violation("model", text)]
+
+
+def _wrong_sections(sections: Mapping[str, Any]) -> list[Violation]:
+    """What `Client.submit` was given beside its arguments that is no section of the spec."""
+    fields = job_spec_pb2.JobSpec.DESCRIPTOR.fields_by_name
+    arguments = [
+        name
+        for name, parameter in inspect.signature(Client.submit).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+    found = []
+    for key, value in sections.items():
+        if key not in fields:
+            text = advice(key, arguments) if meaning(key) in arguments else _elsewhere(key)
+            text = text or advice(key, [*arguments, *fields])
+            found.append(Violation(key, f"there is no such argument{text}"))
+        elif fields[key].message_type and value is not None and not isinstance(value, Mapping):
+            found.append(Violation(key, f"{shown(value)}: expected a mapping of its fields"))
+    return found
+
+
+def _elsewhere(key: str) -> str:
+    """Where a field of the spec goes that is no argument of `Client.submit`."""
+    path = path_of(key)
+    if path is None:
+        return ""
+    section, *rest = path.removeprefix("spec.").split(".")
+    if section == "model":
+        return f"; it is the model's, such as gnnd.GAT({meaning(key) or key}=…)"
+    nested = "…"
+    for name in reversed(rest):
+        nested = f"{{'{name}': {nested}}}"
+    return f"; it goes in as {section}={nested}"
+
+
+def _feature_dtype(dtype: Any) -> Any:
+    """For a message; `dtype` is a name, or numpy's type."""
+    try:
+        name = None if dtype is None else np.dtype(dtype).name
+    except TypeError:
+        name = str(dtype)
     if name not in FEATURE_DTYPES:
-        raise ValueError(f"feature_dtype {dtype!r}: expected 'float32' or 'float16'")
+        text = f"{shown(dtype)}: expected 'float32' or 'float16'"
+        raise wrong("an import", Violation("feature_dtype", text))
     return FEATURE_DTYPES[name]
 
 

@@ -9,9 +9,10 @@ from typing import Any, Literal
 from google.protobuf.message import Message
 
 from gnnd.connection import Connection, request_id
-from gnnd.errors import GnndError, ImportFailed, Violation
+from gnnd.errors import GnndError, ImportFailed, Violation, wrong
 from gnnd.v1 import dataset_service_pb2 as pb
 from gnnd.v1 import types_pb2 as types
+from gnnd.words import one_of
 
 FEATURE_DTYPES = {None: 0, "float32": 1, "float16": 2}
 #: What is learnt of a node.
@@ -110,9 +111,9 @@ def task_number(task: str | None) -> Any:
     """For a message; None lets the labels tell."""
     if task is None:
         return 0
-    name = task.upper().replace("-", "_")
+    name = str(task).upper().replace("-", "_")
     if name not in NOUNS:
-        raise ValueError(f"task {task!r}: expected one of {', '.join(NOUNS)}")
+        raise wrong("an import", Violation("task", one_of(task, NOUNS)))
     return types.DatasetTask.Value(f"DATASET_TASK_{name}")
 
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from gnnd.errors import Violation, wrong
+
 Record = dict[str, Any]
 
 LABELS = ("val_micro_f1", "val_macro_f1", "val_roc_auc", "val_average_precision")
@@ -84,7 +86,8 @@ def write(records: list[Record], path: str | os.PathLike[str], tag: str) -> Path
         target = target / name
         target.write_bytes(tensorboard_events(records, time.time()))
     else:
-        raise ValueError(f"{target.name}: expected .csv, .jsonl, or a folder for TensorBoard")
+        text = f"{target.name}: expected .csv, .jsonl, or a folder for TensorBoard"
+        raise wrong("export_history()", Violation("path", text))
     return target
 
 

@@ -12,9 +12,10 @@ import numpy as np
 
 from gnnd import files, geometric, history, onnx, staging, watch
 from gnnd.connection import request_id
-from gnnd.errors import GnndError, JobCancelled, JobFailed, missing
+from gnnd.errors import GnndError, JobCancelled, JobFailed, Violation, missing, wrong
 from gnnd.spec import plain
 from gnnd.v1 import checkpoint_service_pb2, job_pb2, job_plan_pb2, job_service_pb2, types_pb2
+from gnnd.words import one_of, shown
 
 if TYPE_CHECKING:
     from gnnd.client import Client
@@ -182,8 +183,11 @@ class Job:
         records = self.records()
         unknown = set(names) - {key for record in records for key in record}
         if unknown:
-            known = ", ".join(dict.fromkeys(key for record in records for key in record))
-            raise ValueError(f"{', '.join(sorted(unknown))}: the history has {known}")
+            known = list(dict.fromkeys(key for record in records for key in record))
+            raise wrong(
+                "job.plot()",
+                *(Violation(f"names[{names.index(n)}]", one_of(n, known)) for n in sorted(unknown)),
+            )
         groups = [[name] for name in names] or history.curves(records)
         figure, axes = plt.subplots(1, len(groups), figsize=(5 * len(groups), 3.2), squeeze=False)
         epochs = [record["epoch"] + 1 for record in records]
@@ -290,7 +294,8 @@ class Job:
         self.wait()
         wanted = None if isinstance(nodes, str) else _listed(nodes)
         if wanted is None and nodes not in _PREDICTED:
-            raise ValueError(f"nodes {nodes!r}: expected ids or one of {', '.join(_PREDICTED)}")
+            text = f"{one_of(nodes, _PREDICTED)}; of one node, [{shown(nodes)}]"
+            raise wrong("job.predict()", Violation("nodes", text))
         asked = {"LOGITS": logits, "PROBABILITIES": probabilities}
         inference: dict[str, Any] = {
             "job": self.id,
@@ -341,9 +346,10 @@ class Job:
 
     def _export(self, which: str, predictions: str | None = None) -> Iterator[Any]:
         if which not in _WHICH:
-            raise ValueError(f"which {which!r}: expected 'best' or 'last'")
+            raise wrong("a checkpoint", Violation("which", one_of(which, _WHICH)))
         if predictions not in _EXPORTED:
-            raise ValueError(f"predictions {predictions!r}: expected 'all', 'val' or 'test'")
+            known = [name for name in _EXPORTED if name is not None]
+            raise wrong("a checkpoint", Violation("predictions", one_of(predictions, known)))
         self.wait()
         request = checkpoint_service_pb2.ExportCheckpointRequest(
             name=self.message.name, kind=_WHICH[which], predictions=_EXPORTED[predictions]
@@ -382,7 +388,6 @@ def _listed(nodes: Any) -> Any:
     if found.dtype == bool:
         return np.flatnonzero(found)
     if found.size > 0 and found.dtype.kind not in "iuU":
-        raise ValueError(
-            f"nodes are of type {found.dtype}: expected whole numbers, ids as texts, or a mask"
-        )
+        text = f"they are of type {found.dtype}: expected whole numbers, ids as texts, or a mask"
+        raise wrong("job.predict()", Violation("nodes", text))
     return found

@@ -214,7 +214,7 @@ class Jobs(unittest.TestCase):
         self.assertEqual(by_ids.classes.tolist(), every.classes[by_ids.nodes].tolist())
         with self.assertRaisesRegex(gnnd.JobFailed, r'node_ids: \[0\]: "paper x": expected the id'):
             self.job.predict(["paper x"])
-        with self.assertRaisesRegex(ValueError, "float64: expected whole numbers"):
+        with self.assertRaisesRegex(gnnd.InvalidRequest, "float64: expected whole numbers"):
             self.job.predict([1.5])
         texts = np.array(["paper 70", "paper 7"], dtype=object)
         self.assertEqual(list(self.job.predict(texts).classes), list(by_ids.classes[:2]))
