@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gnnd import files, geometric, history, onnx, staging, watch
+from gnnd import files, geometric, history, onnx, watch
 from gnnd.connection import request_id
+from gnnd.dataset import Dataset
 from gnnd.errors import GnndError, JobCancelled, JobFailed, Violation, missing, wrong
 from gnnd.spec import plain
+from gnnd.staging import put_array, put_text, require_shared, staging_folder
 from gnnd.v1 import checkpoint_service_pb2, job_pb2, job_plan_pb2, job_service_pb2, types_pb2
 from gnnd.words import one_of, shown
 
@@ -268,63 +270,67 @@ class Job:
         *,
         logits: bool = False,
         probabilities: bool = False,
+        ids: bool | None = None,
         which: str = "best",
-        dataset: str | None = None,
+        dataset: str | Dataset | None = None,
         devices: int | None = None,
-        staging_folder: str | os.PathLike[str] | None = None,
+        staging: str | os.PathLike[str] | None = None,
         keep: bool = False,
     ) -> files.Predictions:
-        """Predicts nodes, as a job of its own that is deleted afterwards unless told to `keep`.
+        """Predicts nodes, as a job of its own that is deleted once its arrays are here.
 
         Args:
             nodes: `"all"`, `"train"`, `"val"`, `"test"`, or [n] nodes in any order: their numbers,
-                or, of a dataset that has them, their ids as texts.
+                a mask [N] of bool, or, of a dataset that has them, their ids as texts.
             logits: Whether to have [n, C] logits, too.
             probabilities: Whether to have [n, C] probabilities, too.
+            ids: Whether to have [n] ids, where the dataset has them. They come in a table that has
+                every other column as text, so by default they are not there beside logits and
+                probabilities, unless `nodes` are ids.
             which: Whose parameters, `"best"` or `"last"`.
-            dataset: Another dataset's id; by default that of the training.
+            dataset: Another dataset; by default that of the training.
             devices: Number of devices.
-            staging_folder: Where numbers, and more than 1,000 ids, are written for the daemon, as
+            staging: Where numbers, and more than 1,000 ids, are written for the daemon, as
                 `staging` of imports.
             keep: Leaves the job and its files with the daemon.
 
         Returns:
-            In the order of `nodes`; of a split, in ascending ids.
+            In the order of `nodes`; of a split, in ascending numbers.
         """
-        self.wait()
         wanted = None if isinstance(nodes, str) else _listed(nodes)
         if wanted is None and nodes not in _PREDICTED:
             text = f"{one_of(nodes, _PREDICTED)}; of one node, [{shown(nodes)}]"
             raise wrong("job.predict()", Violation("nodes", text))
-        asked = {"LOGITS": logits, "PROBABILITIES": probabilities}
+        by_ids = wanted is not None and wanted.dtype.kind == "U"
+        outputs = {"LOGITS": logits, "PROBABILITIES": probabilities}
+        has_ids = by_ids or (not any(outputs.values()) if ids is None else ids)
         inference: dict[str, Any] = {
             "job": self.id,
             "parameters": which,
             "nodes": "LISTED" if wanted is not None else _PREDICTED[nodes],
-            "outputs": [name for name, is_wanted in asked.items() if is_wanted],
+            "outputs": [name for name, is_wanted in outputs.items() if is_wanted],
+            "formats": ["NPY", "CSV"] if has_ids else ["NPY"],
         }
         spec = {
             "kind": "INFERENCE",
             "inference": inference,
-            "dataset": dataset,
+            "dataset": dataset.id if isinstance(dataset, Dataset) else dataset,
             "resources": {"devices": devices},
         }
+        self.wait()
         if wanted is None:
             return self._predicted(spec, keep)
         # Numbers go by a file: a spec's texts would be ids where ids are numbers.
-        if wanted.dtype.kind == "U" and len(wanted) <= _LISTED_MAX:
+        if by_ids and len(wanted) <= _LISTED_MAX:
             inference["node_ids"] = wanted.tolist()
-            inference["formats"] = ["NPY", "CSV"]
             return self._predicted(spec, keep).in_order_of(wanted)
-        staging.require_shared(self._client.is_same_host, staging_folder)
-        state_dir = self._client.host.state_dir
-        with staging.staging_folder(staging_folder, state_dir) as folder:
-            if wanted.dtype.kind == "U":
-                staging.put_text(folder, "nodes.txt", "".join(f"{name}\n" for name in wanted))
+        require_shared(self._client.is_same_host, staging)
+        with staging_folder(staging, self._client.host.state_dir) as folder:
+            if by_ids:
+                put_text(folder, "nodes.txt", "".join(f"{name}\n" for name in wanted))
                 inference["nodes_file"] = str(folder / "nodes.txt")
-                inference["formats"] = ["NPY", "CSV"]
             else:
-                staging.put_array(folder, "nodes", np.unique(wanted).astype(np.int64))
+                put_array(folder, "nodes", np.unique(wanted).astype(np.int64))
                 inference["nodes_file"] = str(folder / "nodes.npy")
             return self._predicted(spec, keep).in_order_of(wanted)
 

@@ -199,14 +199,16 @@ class Jobs(unittest.TestCase):
             self.assertTrue(np.array_equal(array, parameters[name]))
         logits = files.npy(data["logits.npy"])
 
-        every = self.job.predict(logits=True)
+        every = self.job.predict(logits=True, ids=True)
         self.assertLess(np.abs(every.logits - logits).max(), 1e-4)
+        self.assertEqual(every.ids, [f"paper {node}" for node in range(2708)])
         asked = [2000, 3, 3, 7]
         some = self.job.predict(asked, probabilities=True)
         self.assertEqual(some.nodes.tolist(), asked)
         self.assertEqual(some.classes.tolist(), every.classes[asked].tolist())
         self.assertTrue(np.allclose(some.probabilities.sum(axis=1), 1))
         self.assertIsNone(some.logits)
+        self.assertIsNone(some.ids)
         self.assertEqual(some.names, ["abcdefg"[label] for label in some.classes])
         by_ids = self.job.predict(["paper 70", "paper 7", "2000", "paper 70"])
         self.assertEqual(by_ids.nodes.tolist(), [70, 7, 2000, 70])
@@ -218,7 +220,10 @@ class Jobs(unittest.TestCase):
             self.job.predict([1.5])
         texts = np.array(["paper 70", "paper 7"], dtype=object)
         self.assertEqual(list(self.job.predict(texts).classes), list(by_ids.classes[:2]))
-        test = self.job.predict("test")
+        test = self.job.predict("test", dataset=self.data)
+        self.assertEqual(test.ids, [f"paper {node}" for node in test.nodes])
+        mask = np.arange(2708) % 1000 == 7
+        self.assertEqual(self.job.predict(mask).ids, ["paper 7", "paper 1007", "paper 2007"])
         self.assertTrue(np.array_equal(test.nodes, np.sort(ARRAYS["test"])))
         hits = test.classes == ARRAYS["labels"][test.nodes]
         self.assertAlmostEqual(hits.mean(), self.job.result.test_accuracy_best)

@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 
 import gnnd
-from gnnd import client, sources, spec, words
+from gnnd import client, files, sources, spec, words
 
 
 class Refusals(unittest.TestCase):
@@ -195,6 +195,16 @@ class AnyClient:
     """As far as imports ask one before they look at what they were given."""
 
     is_same_host = True
+
+
+class Predicted(unittest.TestCase):
+    def test_by_numbers_have_ids_beside_them(self):
+        found = files.Predictions(np.array([2, 5]), np.array([0, 1]), ids=["b", "e"])
+        self.assertEqual(found.in_order_of(np.array([5, 2, 5])).ids, ["e", "b", "e"])
+        self.assertEqual(found.in_order_of(np.array(["e", "2"])).nodes.tolist(), [5, 2])
+        unnamed = files.Predictions(np.array([2, 5]), np.array([0, 1]))
+        self.assertEqual(unnamed.in_order_of(np.array(["5"])).nodes.tolist(), [5])
+        self.assertIsNone(unnamed.in_order_of([5]).ids)
 
 
 if __name__ == "__main__":
