@@ -11,20 +11,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gnnd import saved, sources, staging, tables
 from gnnd.connection import Connection, address_of, request_id
-from gnnd.dataset import FEATURE_DTYPES, Dataset, Report, Task, import_source, task_number
-from gnnd.errors import VersionMismatch, Violation, wrong
-from gnnd.identity import Identity
+from gnnd.dataset import Dataset, Report, Task, dtype_number, import_source, task_number
+from gnnd.errors import VersionMismatch, Violation
+from gnnd.identity import Identity, PathLike
 from gnnd.job import Job
-from gnnd.models import Model
-from gnnd.spec import job_spec, merged, path_of
-from gnnd.v1 import dataset_service_pb2, host_service_pb2, job_service_pb2, job_spec_pb2
-from gnnd.words import advice, meaning, shown
-
-PathLike = str | os.PathLike[str]
+from gnnd.models import Model, wrong_model
+from gnnd.spec import job_spec, merged, wrong_sections
+from gnnd.v1 import dataset_service_pb2, host_service_pb2, job_service_pb2
+from gnnd.words import shown
 
 
 def version() -> str:
@@ -276,7 +272,7 @@ class Client:
         request = dataset_service_pb2.ImportDatasetRequest(
             dataset_id=name,
             source=os.path.abspath(path) if self.is_same_host else os.fspath(path),
-            feature_dtype=_feature_dtype(feature_dtype),
+            feature_dtype=dtype_number(feature_dtype),
             directed=directed,
             task=task_number(task),
             split="" if split is None else str(split),
@@ -358,7 +354,7 @@ class Client:
             "resources": {"devices": devices},
             "priority": priority,
         }
-        found = [*_wrong_model(model), *_wrong_sections(sections)]
+        found = [*wrong_model(model), *wrong_sections(sections, _arguments())]
         wrong_names = {violation.field for violation in found}
         parts = [] if "model" in wrong_names else [model.spec()]
         others = {key: value for key, value in sections.items() if key not in wrong_names}
@@ -422,7 +418,7 @@ class Client:
         split: int | None = None,
     ) -> Dataset:
         staging.require_shared(self.is_same_host, staging_parent)
-        dtype = _feature_dtype(feature_dtype)
+        dtype = dtype_number(feature_dtype)
         with staging.staging_folder(staging_parent, self.host.state_dir) as folder:
             is_callers = [staging.put_array(folder, *item) for item in graph.arrays.items()]
             for file, text in graph.texts().items():
@@ -452,7 +448,7 @@ class Client:
         task: Task | None,
     ) -> Dataset:
         staging.require_shared(self.is_same_host, staging_parent)
-        dtype = _feature_dtype(feature_dtype)
+        dtype = dtype_number(feature_dtype)
         with staging.staging_folder(staging_parent, self.host.state_dir) as folder:
             for table, (write, source) in put.items():
                 write(folder, table, source)
@@ -467,66 +463,17 @@ class Client:
             return import_source(self.connection, request, progress)
 
 
-def _wrong_model(model: Any) -> list[Violation]:
-    if isinstance(model, Model):
-        return []
-    if isinstance(model, type) and issubclass(model, Model):
-        meant = f"gnnd.{model.__name__}()"
-        return [Violation("model", f"{model.__name__} is a class: expected a model, {meant}")]
-    text = f"{shown(model)}: expected a model, such as gnnd.GCN()"
-    return [Violation("model", text)]
-
-
-def _wrong_sections(sections: Mapping[str, Any]) -> list[Violation]:
-    """What `Client.submit` was given beside its arguments that is no section of the spec."""
-    fields = job_spec_pb2.JobSpec.DESCRIPTOR.fields_by_name
-    arguments = [
-        name
-        for name, parameter in inspect.signature(Client.submit).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    ]
-    found = []
-    for key, value in sections.items():
-        if key not in fields:
-            text = advice(key, arguments) if meaning(key) in arguments else _elsewhere(key)
-            text = text or advice(key, [*arguments, *fields])
-            found.append(Violation(key, f"there is no such argument{text}"))
-        elif fields[key].message_type and value is not None and not isinstance(value, Mapping):
-            found.append(Violation(key, f"{shown(value)}: expected a mapping of its fields"))
-    return found
-
-
-def _elsewhere(key: str) -> str:
-    """Where a field of the spec goes that is no argument of `Client.submit`."""
-    path = path_of(key)
-    if path is None:
-        return ""
-    section, *rest = path.removeprefix("spec.").split(".")
-    if section == "model":
-        return f"; it is the model's, such as gnnd.GAT({meaning(key) or key}=…)"
-    nested = "…"
-    for name in reversed(rest):
-        nested = f"{{'{name}': {nested}}}"
-    return f"; it goes in as {section}={nested}"
-
-
-def _feature_dtype(dtype: Any) -> Any:
-    """For a message; `dtype` is a name, or numpy's type."""
-    try:
-        name = None if dtype is None else np.dtype(dtype).name
-    except TypeError:
-        name = str(dtype)
-    if name not in FEATURE_DTYPES:
-        text = f"{shown(dtype)}: expected 'float32' or 'float16'"
-        raise wrong("an import", Violation("feature_dtype", text))
-    return FEATURE_DTYPES[name]
-
-
 def _file_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """What of the options of an import is not part of the graph."""
     same = {name: name for name in ("feature_dtype", "link", "progress", "task", "split")}
     names = {**same, "staging": "staging_parent"}
     return {names[key]: value for key, value in options.items() if key in names}
+
+
+def _arguments() -> list[str]:
+    """Of `Client.submit`, by their names."""
+    parameters = inspect.signature(Client.submit).parameters.values()
+    return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
 
 
 def check_versions(ours: str, daemons: str) -> None:

@@ -174,3 +174,13 @@ class TorchScript(Model):
     def spec(self) -> dict[str, Any]:
         """With the file in its place."""
         return {"model": {"type": self.type, "layers": self.layers, "script": {"path": self.path}}}
+
+
+def wrong_model(model: Any) -> list[Violation]:
+    """What is wrong with the argument `model` of `Client.submit`."""
+    if isinstance(model, Model):
+        return []
+    if isinstance(model, type) and issubclass(model, Model):
+        meant = f"gnnd.{model.__name__}()"
+        return [Violation("model", f"{model.__name__} is a class: expected a model, {meant}")]
+    return [Violation("model", f"{shown(model)}: expected a model, such as gnnd.GCN()")]

@@ -83,6 +83,34 @@ def path_of(name: Any) -> str | None:
     return _paths().get(_called(name))
 
 
+def wrong_sections(sections: Mapping[str, Any], arguments: Sequence[str]) -> list[Violation]:
+    """What is wrong with what `Client.submit` was given beside its `arguments`."""
+    fields = job_spec_pb2.JobSpec.DESCRIPTOR.fields_by_name
+    found = []
+    for key, value in sections.items():
+        if key not in fields:
+            text = advice(key, arguments) if meaning(key) in arguments else _elsewhere(key)
+            text = text or advice(key, [*arguments, *fields])
+            found.append(Violation(key, f"there is no such argument{text}"))
+        elif fields[key].message_type and value is not None and not isinstance(value, Mapping):
+            found.append(Violation(key, f"{shown(value)}: expected a mapping of its fields"))
+    return found
+
+
+def _elsewhere(key: str) -> str:
+    """Where a field of the spec goes that is no argument of `Client.submit`."""
+    path = path_of(key)
+    if path is None:
+        return ""
+    section, *rest = path.removeprefix("spec.").split(".")
+    if section == "model":
+        return f"; it is the model's, such as gnnd.GAT({meaning(key) or key}=…)"
+    nested = "…"
+    for name in reversed(rest):
+        nested = f"{{'{name}': {nested}}}"
+    return f"; it goes in as {section}={nested}"
+
+
 def _called(name: Any) -> str:
     known = meaning(name) or str(name)
     return NAMES.get(known, known)
