@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,19 @@ import numpy as np
 
 from gnnd import files, geometric, history, onnx, watch
 from gnnd.connection import request_id
-from gnnd.dataset import Dataset
-from gnnd.errors import GnndError, JobCancelled, JobFailed, Violation, missing, wrong
+from gnnd.dataset import Dataset, Task, task_of
+from gnnd.errors import GnndError, JobCancelled, JobFailed, NotFound, Violation, missing, wrong
 from gnnd.spec import plain
 from gnnd.staging import put_array, put_text, require_shared, staging_folder
-from gnnd.v1 import checkpoint_service_pb2, job_pb2, job_plan_pb2, job_service_pb2, types_pb2
+from gnnd.v1 import (
+    checkpoint_service_pb2,
+    evaluation_pb2,
+    inference_pb2,
+    job_pb2,
+    job_plan_pb2,
+    job_service_pb2,
+    types_pb2,
+)
 from gnnd.words import one_of, shown
 
 if TYPE_CHECKING:
@@ -34,6 +43,12 @@ _EXPORTED = {
 }
 #: Ids that a spec may list; more go by a file.
 _LISTED_MAX = 1000
+#: What decides tells the task, unless several have the metric.
+_TASKS: dict[int, Task] = {
+    evaluation_pb2.DECIDING_METRIC_ACCURACY: "CLASSIFICATION",
+    evaluation_pb2.DECIDING_METRIC_MAE: "REGRESSION",
+    evaluation_pb2.DECIDING_METRIC_RMSE: "REGRESSION",
+}
 _PREDICTED = {"all": "ALL", "train": "TRAINING", "val": "VALIDATION", "test": "TEST"}
 
 
@@ -60,6 +75,20 @@ class Job:
         """Its spec with every default filled in; `Client.submit_spec` takes it again."""
         return plain(self.message.effective_spec)
 
+    @cached_property
+    def task(self) -> Task:
+        """What it learns, or has learnt, of a node: `Dataset.task` of its dataset."""
+        spec = self.message.effective_spec
+        if spec.kind == inference_pb2.JOB_KIND_INFERENCE:
+            return task_of(spec.inference.task)
+        if spec.evaluation.metric in _TASKS:
+            return _TASKS[spec.evaluation.metric]
+        try:
+            return self._client.dataset(spec.dataset).task
+        except NotFound:  # Several labels' usual metric; specs once had none.
+            of_labels = spec.evaluation.metric == evaluation_pb2.DECIDING_METRIC_MICRO_F1
+            return "MULTI_LABEL" if of_labels else "CLASSIFICATION"
+
     @property
     def warnings(self) -> list[str]:
         """What the spec's author should know, a sentence each."""
@@ -67,7 +96,7 @@ class Job:
 
     @property
     def result(self) -> job_pb2.JobResult:
-        """Accuracies (0 to 1), the best epoch (from 0), the parameters' SHA-256.
+        """Accuracies (0 to 1) and other metrics, the best epoch (from 0), the parameters' SHA-256.
 
         Waits for the job's end.
         """
@@ -152,15 +181,15 @@ class Job:
     def records(self) -> list[dict[str, Any]]:
         """One mapping for each epoch of the latest attempt, oldest first.
 
-        `epoch` counts from 0; `loss` is the mean of the training nodes; accuracies are from 0 to 1,
-        `val_accuracy` NaN after an epoch that was not evaluated; `seconds` is wall time. Other
-        metrics of an evaluation stand beside it by their names: `val_macro_f1`, `val_mae`.
+        `epoch` counts from 0; `loss` is the mean of the training nodes; `seconds` is wall time. Of
+        classes there are accuracies from 0 to 1, `val_accuracy` NaN after an epoch that was not
+        evaluated. Other metrics of an evaluation have their names: `val_macro_f1`, `val_mae`.
         """
         request = job_service_pb2.ListEpochsRequest(name=self.message.name, page_size=500)
         found: list[dict[str, Any]] = []
         while True:
             page = self._connection.call(self._connection.jobs.ListEpochs, request)
-            found += [history.record_of(report) for report in page.epochs]
+            found += [history.record_of(report, self.task) for report in page.epochs]
             if page.next_page_token == "":
                 return found
             request.page_token = page.next_page_token
@@ -174,7 +203,7 @@ class Job:
         return pd.DataFrame(self.records())
 
     def plot(self, *names: str) -> Any:
-        """Curves of the history; `names` are its columns, by default loss and accuracies.
+        """Curves of the history; `names` are its columns, by default the loss and what decides.
 
         Answers the matplotlib figure.
         """

@@ -23,7 +23,7 @@ def follow(job: Job, log: Callable[[Record], object]) -> Job:
         if update.attempt != attempt:
             resumed = update.job.attempts[-1].resumed.epochs if update.job.attempts else 0
             told, attempt = min(told, resumed - 1), update.attempt
-        fresh = [record_of(report) for report in update.epochs]
+        fresh = [record_of(report, job.task) for report in update.epochs]
         if fresh and fresh[0]["epoch"] > told + 1:
             earlier = job.records()
             fresh = [r for r in earlier if told < r["epoch"] < fresh[0]["epoch"]] + fresh
@@ -74,10 +74,13 @@ def summary(job: Job) -> dict[str, Any]:
     result = job.message.result
     if result.parameters_sha256 == "":
         return {}
-    return {
+    accuracies = {
         "test_accuracy_best": result.test_accuracy_best,
         "test_accuracy_last": result.test_accuracy_last,
         "best_val_accuracy": result.best_val_accuracy,
+    }
+    return {
+        **(accuracies if job.task == "CLASSIFICATION" else {}),
         "best_epoch": result.best_epoch,
         **{f"test_{each.name}_best": each.value for each in result.test_metrics_best},
         **{f"test_{each.name}_last": each.value for each in result.test_metrics_last},

@@ -12,10 +12,11 @@ import unittest.mock
 import numpy as np
 
 import gnnd
-from gnnd import files, staging
+from gnnd import files, staging, trackers
 
 CORA = pathlib.Path(os.environ["CORA"])
 ARRAYS = dict(np.load(CORA))
+ERRORS = {"val_mae", "val_rmse"}
 MODEL = gnnd.GCN(hidden=16, input_dropout=0.5)
 
 
@@ -121,6 +122,8 @@ class Imports(unittest.TestCase):
         job = self.client.submit(dataset, MODEL, fanouts=[5, 5], epochs=2, metric="ROC_AUC").wait()
         self.assertEqual(job.message.epochs[-1].val_metrics[0].name, "roc_auc")
         self.assertGreater(job.records()[-1]["val_roc_auc"], 0)
+        self.assertEqual(job.task, "MULTI_LABEL")
+        self.assertNotIn("val_accuracy", job.records()[-1])
         with self.assertRaisesRegex(gnnd.InvalidRequest, "evaluation.metric.*expected one of"):
             self.client.submit(dataset, MODEL, fanouts=[5, 5], epochs=2, metric="RMSE")
         again = self.client.import_arrays(
@@ -130,6 +133,15 @@ class Imports(unittest.TestCase):
         targets = np.arange(2708.0)
         whole = self.client.import_arrays("ranks", labels=targets, task="REGRESSION", **rest)
         self.assertEqual((whole.task, whole.num_classes), ("REGRESSION", 1))
+        job = self.client.submit(
+            whole, MODEL, fanouts=[5, 5], epochs=3, evaluation={"every_epochs": 2}
+        ).wait()
+        frames = {"epoch", "loss", "seconds", "batches", "steps", "retries", "version"}
+        self.assertEqual(
+            [set(record) - frames for record in job.records()], [set(), ERRORS, ERRORS]
+        )
+        self.assertEqual(set(trackers.summary(job)) & {"test_accuracy_best"}, set())
+        self.assertIn("test_mae_best", trackers.summary(job))
         with self.assertRaisesRegex(gnnd.ImportFailed, "expected labels 0 and 1"):
             self.client.import_arrays("no-labels", labels=targets, task="multi-label", **rest)
 

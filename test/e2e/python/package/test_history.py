@@ -27,14 +27,15 @@ class Histories(unittest.TestCase):
         """Its watch begins with the last two of four epochs, as that of a long job would."""
         done = job_pb2.Job(state=job_pb2.JOB_STATE_SUCCEEDED, attempts=[job_pb2.Attempt(number=1)])
         done.result.parameters_sha256, done.result.best_epoch = "ab", 2
-        job = unittest.mock.Mock(id="it", message=done)
+        job = unittest.mock.Mock(id="it", message=done, task="CLASSIFICATION")
         job.spec = {"model": {"type": "GCN"}}
         updates = [
             watch.Update(done, [report(each, loss=0.5**each) for each in told], 1)
             for told in ((2,), (), (3,))
         ]
         job.updates.side_effect = lambda: iter(updates)
-        job.records.return_value = [history.record_of(report(n, loss=0.5**n)) for n in range(4)]
+        reports = [report(n, loss=0.5**n) for n in range(4)]
+        job.records.return_value = [history.record_of(each, job.task) for each in reports]
         return job
 
     def test_are_files(self):
@@ -85,6 +86,15 @@ class Histories(unittest.TestCase):
             found |= {(event.step, v.tag, v.simple_value) for v in event.summary.value}
             data = data[16 + size :]
         return found
+
+    def test_have_accuracies_of_classes_alone(self):
+        told = report(1, train_accuracy=0.5, val_metrics=[{"name": "mae", "value": 2}])
+        rest = {"epoch", "loss", "seconds", "batches", "steps", "retries", "version"}
+        self.assertEqual(set(history.record_of(told, "REGRESSION")), rest | {"val_mae"})
+        self.assertEqual(set(history.record_of(report(0), "MULTI_LABEL")), rest)
+        record = history.record_of(report(0, train_accuracy=0.5), "CLASSIFICATION")
+        self.assertEqual(set(record), rest | {"train_accuracy", "val_accuracy"})
+        self.assertTrue(math.isnan(record["val_accuracy"]))
 
     def test_have_the_checksum_of_the_castagnoli_polynomial(self):
         crc = 0xE3069283  # Of these digits, in RFC 3720's form.
