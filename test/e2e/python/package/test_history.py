@@ -1,5 +1,6 @@
 """The epochs of a job for other programs, without these and without a daemon."""
 
+import contextlib
 import json
 import math
 import sys
@@ -109,14 +110,14 @@ class Histories(unittest.TestCase):
     def test_go_to_wandb(self):
         wandb = unittest.mock.MagicMock()
         with unittest.mock.patch.dict(sys.modules, wandb=wandb):
-            run = trackers.to_wandb(self.job(), project="graphs")
-        config = {"model": {"type": "GCN"}}
+            run = trackers.to_wandb(self.job(), project="graphs", config={"mine": 1})
+        config = {"model": {"type": "GCN"}, "mine": 1}
         wandb.init.assert_called_once_with(name="it", config=config, project="graphs")
         self.assertEqual([call.kwargs["step"] for call in run.log.mock_calls], [0, 1, 2, 3])
         self.assertEqual(run.log.mock_calls[2].args[0]["loss"], 0.25)
         self.assertNotIn("val_accuracy", run.log.mock_calls[2].args[0])
         self.assertEqual(run.summary.update.call_args.args[0]["parameters_sha256"], "ab")
-        run.finish.assert_called_once_with()
+        run.finish.assert_called_once_with(exit_code=0)
 
     def test_go_to_mlflow(self):
         mlflow = unittest.mock.MagicMock()
@@ -127,6 +128,26 @@ class Histories(unittest.TestCase):
         steps = [call.kwargs["step"] for call in mlflow.log_metrics.mock_calls]
         self.assertEqual(steps, [0, 1, 2, 3])
         mlflow.set_tag.assert_called_once_with("parameters_sha256", "ab")
+        mlflow.end_run.assert_called_once_with("FINISHED")
+
+    def test_of_what_breaks_off_are_no_success_there(self):
+        """Of a job that somebody cancelled, and of a follower that was interrupted."""
+        ends = []
+        for error in (None, KeyboardInterrupt):
+            job = self.job()
+            job.message.state = job_pb2.JOB_STATE_CANCELLED
+            job.message.result.Clear()
+            job.updates.side_effect = error or job.updates.side_effect
+            with unittest.mock.patch.dict(
+                sys.modules, mlflow=unittest.mock.MagicMock(), wandb=unittest.mock.MagicMock()
+            ):
+                for track in (trackers.to_mlflow, trackers.to_wandb):
+                    with contextlib.suppress(KeyboardInterrupt):
+                        track(job)
+                ends.append(sys.modules["mlflow"].end_run.call_args)
+                ends.append(sys.modules["wandb"].init.return_value.finish.call_args)
+        call = unittest.mock.call
+        self.assertEqual(ends, [call("KILLED"), call(exit_code=1)] * 2)
 
 
 if __name__ == "__main__":
