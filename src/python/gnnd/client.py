@@ -122,6 +122,7 @@ class Client:
             progress: True prints how far the import is; a function gets (share, message).
 
         Raises:
+            InvalidRequest: An argument is of a type that no import takes.
             ImportFailed: The arrays do not fit together; `violations` names each problem's file.
             AlreadyExists: There is such a dataset.
         """
@@ -130,12 +131,8 @@ class Client:
             **{"edge_index": edge_index, "indptr": indptr, "indices": indices},
             "edge_weights": edge_weights,
         }
-        graph = sources.Graph(
-            {key: sources.as_array(array) for key, array in arrays.items() if array is not None},
-            class_names=class_names,
-            node_names=node_names,
-            undirected=undirected,
-        )
+        names = {"class_names": class_names, "node_names": node_names}
+        graph = sources.from_arrays({**arrays, **names, "undirected": undirected})
         return self._import_graph(
             *(name, graph, feature_dtype, link, staging),
             progress=progress,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gnnd.errors import GnndError, Violation, wrong
-from gnnd.words import advice, one_of
+from gnnd.words import advice, one_of, shown
 
 #: Options of imports that are not parts of the graph.
 FILE_OPTIONS = {"feature_dtype", "link", "staging", "progress", "task", "split"}
@@ -86,9 +86,18 @@ def _graph(
             name = (named or {}).get(key, key)
             near = advice(name, there)
             wrongs.append(Violation(key, f"{what} has no {name}, give it as {key}=…{near}"))
+    for at, node in enumerate(both.get("node_names") or []):
+        if "\n" in str(node):
+            text = f"{shown(node)}: expected a text without line breaks"
+            wrongs.append(Violation(f"node_names[{at}]", text))
     if wrongs:
         raise wrong("an import", *wrongs)
     return Graph(arrays, **{key: both[key] for key in more if key in both})
+
+
+def from_arrays(options: Mapping[str, Any]) -> Graph:
+    """Of nothing but the caller's own arrays."""
+    return _graph({}, options, "it")
 
 
 def _first(get: Callable[[str], Any], *names: str) -> Any:

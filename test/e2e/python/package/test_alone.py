@@ -417,6 +417,11 @@ class Saved(unittest.TestCase):
             np.savez(path, x=[1])
             with self.assertRaisesRegex(gnnd.GnndError, "lacks adj_indptr and adj_indices"):
                 saved.sparse_graph(path)
+            path.write_bytes(b"no archive")
+            with self.assertRaisesRegex(gnnd.GnndError, "graph.npz is no .npz file"):
+                saved.sparse_graph(path)
+            with self.assertRaisesRegex(gnnd.GnndError, "none.npz: there is no such file$"):
+                saved.sparse_graph(path.with_name("none.npz"))
 
 
 class Missing(unittest.TestCase):

@@ -179,6 +179,11 @@ class Imports(Refusals):
                 "val": "the data has no val_mask, give it as val=…",
             },
         )
+        arrays = {"features": [[1]], "train": [0], "val": [0], "node_names": ["a", "b\nc"]}
+        found = self.refused(lambda: sources.from_arrays(arrays))
+        text = "'b\\nc': expected a text without line breaks"
+        lacking = "it has no labels, give it as labels=…"
+        self.assertEqual(found, {"labels": lacking, "node_names[1]": text})
         found = self.refused(lambda: sources.splits_of(["trian", None, "train"]))
         self.assertRegex(found["split"], "'trian': expected one of None, train.*did you mean train")
 
