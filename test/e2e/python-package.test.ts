@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { canMakePython, makePython } from '../../proto/python.mjs';
 import { repository, TestDaemon } from '../support/daemon.ts';
 import { runPython } from '../support/python.ts';
-import { type InstalledPackage, installPackage } from '../support/python-package.ts';
+import { type InstalledPackage, installPackage, packageTests } from '../support/python-package.ts';
 import { skipped } from '../support/skipped.ts';
 
 /** The Python package, built from its source and installed into a clean environment. */
@@ -31,8 +31,6 @@ interface Skipping {
   readonly skip: (note?: string) => never;
 }
 
-const folder = join(repository, 'test', 'e2e', 'python', 'package');
-
 /** Runs a file of unit tests; rejects with all it said when one fails. */
 async function unittest(
   { skip }: Skipping,
@@ -55,14 +53,14 @@ async function unittest(
       GNND_ADDRESS: daemon.address,
       GNND_COMMAND: `${process.execPath} ${join(repository, 'dist', 'main.js')}`,
       CORA: join(repository, 'test', 'fixtures', 'cora.npz'),
-      PYTHONPATH: [folder, ...(withLibraries ? [libraries ?? ''] : [])].join(':'),
+      PYTHONPATH: [packageTests, ...(withLibraries ? [libraries ?? ''] : [])].join(':'),
       PYTHONPYCACHEPREFIX: join(repository, '.cache', 'python-bytecode'),
     },
   );
 }
 
 test('does without a daemon what needs none', (context) =>
-  unittest(context, ['test_alone', 'test_history', 'test_identity']));
+  unittest(context, ['test_alone', 'test_history', 'test_identity', 'test_mistakes']));
 
 test('imports, submits, watches, predicts and takes models away', (context) =>
   unittest(context, ['test_daemon']));

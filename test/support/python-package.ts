@@ -5,6 +5,9 @@ import { findPython, runPython } from './python.ts';
 
 /** Our Python package, built and installed as a user would, without an index. */
 
+/** Folder of the package's own tests, which Python runs. */
+export const packageTests = join(repository, 'test', 'e2e', 'python', 'package');
+
 const wheels = join(repository, '.cache', 'python-wheels');
 const geometric = join(repository, '.cache', 'pyg');
 const extras = join(repository, '.cache', 'python-extras');
@@ -26,6 +29,29 @@ export async function installPackage(folder: string): Promise<InstalledPackage |
   const install = ['install', '--quiet', '--no-index', '--find-links', wheels, source];
   await runPython(maker, ['-m', 'pip', '--python', python, ...install]);
   return { python, libraries: await libraryPath(maker) };
+}
+
+/**
+ * A Python with our package and what a file of requirements beside its tests names, from PyPI; made
+ * once in `.cache/NAME`. Null without an index.
+ */
+export async function pythonWith(name: string, requirements: string): Promise<string | null> {
+  const folder = join(repository, '.cache', name);
+  const python = join(folder, 'bin', 'python');
+  const maker = await findPython('torch');
+  if (maker === null) return null;
+  const source = join(repository, 'src', 'python');
+  const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
+  try {
+    if (!existsSync(python)) await runPython(maker, ['-m', 'venv', folder]);
+    await runPython(python, [...pip, '-r', join(packageTests, requirements)]);
+    // Again each time: it is what is tested.
+    await runPython(python, [...pip, '--force-reinstall', '--no-deps', source]);
+    await runPython(python, [...pip, source]);
+    return python;
+  } catch {
+    return null;
+  }
 }
 
 async function libraryPath(maker: string): Promise<string | null> {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import socket
@@ -10,19 +11,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gnnd import saved, sources, staging, tables
 from gnnd.connection import Connection, address_of, request_id
-from gnnd.dataset import FEATURE_DTYPES, Dataset, Report, Task, import_source, task_number
-from gnnd.errors import VersionMismatch
-from gnnd.identity import Identity
+from gnnd.dataset import Dataset, Report, Task, dtype_number, import_source, task_number
+from gnnd.errors import VersionMismatch, Violation
+from gnnd.identity import Identity, PathLike
 from gnnd.job import Job
-from gnnd.models import Model
-from gnnd.spec import job_spec, merged
+from gnnd.models import Model, wrong_model
+from gnnd.spec import job_spec, merged, wrong_sections
 from gnnd.v1 import dataset_service_pb2, host_service_pb2, job_service_pb2
-
-PathLike = str | os.PathLike[str]
+from gnnd.words import shown
 
 
 def version() -> str:
@@ -124,6 +122,7 @@ class Client:
             progress: True prints how far the import is; a function gets (share, message).
 
         Raises:
+            InvalidRequest: An argument is of a type that no import takes.
             ImportFailed: The arrays do not fit together; `violations` names each problem's file.
             AlreadyExists: There is such a dataset.
         """
@@ -132,12 +131,8 @@ class Client:
             **{"edge_index": edge_index, "indptr": indptr, "indices": indices},
             "edge_weights": edge_weights,
         }
-        graph = sources.Graph(
-            {key: sources.as_array(array) for key, array in arrays.items() if array is not None},
-            class_names=class_names,
-            node_names=node_names,
-            undirected=undirected,
-        )
+        names = {"class_names": class_names, "node_names": node_names}
+        graph = sources.from_arrays({**arrays, **names, "undirected": undirected})
         return self._import_graph(
             *(name, graph, feature_dtype, link, staging),
             progress=progress,
@@ -274,7 +269,7 @@ class Client:
         request = dataset_service_pb2.ImportDatasetRequest(
             dataset_id=name,
             source=os.path.abspath(path) if self.is_same_host else os.fspath(path),
-            feature_dtype=_feature_dtype(feature_dtype),
+            feature_dtype=dtype_number(feature_dtype),
             directed=directed,
             task=task_number(task),
             split="" if split is None else str(split),
@@ -356,12 +351,27 @@ class Client:
             "resources": {"devices": devices},
             "priority": priority,
         }
-        return self.submit_spec(merged(model.spec(), given, sections), name=name)
+        found = [*wrong_model(model), *wrong_sections(sections, _arguments())]
+        wrong_names = {violation.field for violation in found}
+        parts = [] if "model" in wrong_names else [model.spec()]
+        others = {key: value for key, value in sections.items() if key not in wrong_names}
+        return self._create(merged(*parts, given, others), name, found)
 
     def submit_spec(self, spec: Mapping[str, Any], *, name: str = "") -> Job:
-        """Submits a whole spec, as the nested mapping that `gnnctl` reads below `spec:`."""
+        """Submits a whole spec, as the nested mapping that `gnnctl` reads below `spec:`.
+
+        Raises:
+            InvalidRequest: `violations` has every wrong field with its path.
+        """
+        return self._create(spec, name, [])
+
+    def _create(self, spec: Mapping[str, Any], name: str, found: list[Violation]) -> Job:
+        """With what was `found` to be wrong before."""
+        if not isinstance(name, str):
+            found = [*found, Violation("name", f"{shown(name)}: expected a text")]
+        message = job_spec(spec, found)
         request = job_service_pb2.CreateJobRequest(
-            job_id=name, spec=job_spec(spec), request_id=request_id()
+            job_id=name, spec=message, request_id=request_id()
         )
         message = self.connection.call(self.connection.jobs.CreateJob, request)
         return Job(self, message)
@@ -405,7 +415,7 @@ class Client:
         split: int | None = None,
     ) -> Dataset:
         staging.require_shared(self.is_same_host, staging_parent)
-        dtype = _feature_dtype(feature_dtype)
+        dtype = dtype_number(feature_dtype)
         with staging.staging_folder(staging_parent, self.host.state_dir) as folder:
             is_callers = [staging.put_array(folder, *item) for item in graph.arrays.items()]
             for file, text in graph.texts().items():
@@ -435,7 +445,7 @@ class Client:
         task: Task | None,
     ) -> Dataset:
         staging.require_shared(self.is_same_host, staging_parent)
-        dtype = _feature_dtype(feature_dtype)
+        dtype = dtype_number(feature_dtype)
         with staging.staging_folder(staging_parent, self.host.state_dir) as folder:
             for table, (write, source) in put.items():
                 write(folder, table, source)
@@ -450,18 +460,17 @@ class Client:
             return import_source(self.connection, request, progress)
 
 
-def _feature_dtype(dtype: str | None) -> Any:
-    name = None if dtype is None else np.dtype(dtype).name
-    if name not in FEATURE_DTYPES:
-        raise ValueError(f"feature_dtype {dtype!r}: expected 'float32' or 'float16'")
-    return FEATURE_DTYPES[name]
-
-
 def _file_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """What of the options of an import is not part of the graph."""
     same = {name: name for name in ("feature_dtype", "link", "progress", "task", "split")}
     names = {**same, "staging": "staging_parent"}
     return {names[key]: value for key, value in options.items() if key in names}
+
+
+def _arguments() -> list[str]:
+    """Of `Client.submit`, by their names."""
+    parameters = inspect.signature(Client.submit).parameters.values()
+    return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
 
 
 def check_versions(ours: str, daemons: str) -> None:

@@ -6,12 +6,14 @@ import sys
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
 from google.protobuf.message import Message
 
 from gnnd.connection import Connection, request_id
-from gnnd.errors import GnndError, ImportFailed, Violation
+from gnnd.errors import GnndError, ImportFailed, Violation, wrong
 from gnnd.v1 import dataset_service_pb2 as pb
 from gnnd.v1 import types_pb2 as types
+from gnnd.words import one_of, shown
 
 FEATURE_DTYPES = {None: 0, "float32": 1, "float16": 2}
 #: What is learnt of a node.
@@ -110,10 +112,22 @@ def task_number(task: str | None) -> Any:
     """For a message; None lets the labels tell."""
     if task is None:
         return 0
-    name = task.upper().replace("-", "_")
+    name = str(task).upper().replace("-", "_")
     if name not in NOUNS:
-        raise ValueError(f"task {task!r}: expected one of {', '.join(NOUNS)}")
+        raise wrong("an import", Violation("task", one_of(task, NOUNS)))
     return types.DatasetTask.Value(f"DATASET_TASK_{name}")
+
+
+def dtype_number(dtype: Any) -> Any:
+    """For a message; `dtype` is a name, or numpy's type. None takes what the features have."""
+    try:
+        name = None if dtype is None else np.dtype(dtype).name
+    except TypeError:
+        name = str(dtype)
+    if name not in FEATURE_DTYPES:
+        text = f"{shown(dtype)}: expected 'float32' or 'float16'"
+        raise wrong("an import", Violation("feature_dtype", text))
+    return FEATURE_DTYPES[name]
 
 
 def import_source(

@@ -50,8 +50,8 @@ class GnndError(Exception):
         super().__init__("\n  ".join([message, *map(str, self.violations)]))
 
 
-class InvalidRequest(GnndError):
-    """A spec or request is wrong; `violations` has every wrong field."""
+class InvalidRequest(GnndError, ValueError):
+    """A spec, a request or an argument is wrong; `violations` has every wrong field."""
 
 
 class NotFound(GnndError):
@@ -104,6 +104,11 @@ _kinds: dict[str, type[GnndError]] = {
     "UNAVAILABLE": Unavailable,
     "RESOURCE_EXHAUSTED": Unavailable,
 }
+
+
+def wrong(call: str, *violations: Violation) -> InvalidRequest:
+    """The error of a call, as its caller wrote it, that this package refuses before the daemon."""
+    return InvalidRequest(f"{call} cannot take this", violations=violations)
 
 
 def missing(package: str, extra: str, what: str) -> MissingPackage:

@@ -105,7 +105,7 @@ class Predictions:
     logits: np.ndarray | None = None
     #: [n, C] float32, rows add up to 1, but of several labels; None unless asked for.
     probabilities: np.ndarray | None = None
-    #: What the dataset calls the nodes; None unless they were asked for by that.
+    #: [n] texts that the dataset calls the nodes; None where it has none, or they were left out.
     ids: list[str] | None = None
     #: What the dataset calls its classes, labels or targets; None where they have no names.
     class_names: list[str] | None = None
@@ -125,15 +125,15 @@ class Predictions:
         return len(self.nodes)
 
     def in_order_of(self, wanted: Any) -> Predictions:
-        """Of `wanted` nodes, or ids where there are any, in their order; one may come twice."""
-        if self.ids is None:
+        """Of `wanted` nodes, or their ids as texts, in their order; one may come twice."""
+        if np.asarray(wanted).dtype.kind != "U":
             nodes = np.asarray(wanted, np.int64)
             order = np.argsort(self.nodes, kind="stable")
             rows = order[np.searchsorted(self.nodes, nodes, sorter=order)]
         else:
             # A text that is no id was a node's number.
             numbers = {str(node): row for row, node in enumerate(self.nodes)}
-            row_of = {**numbers, **{name: row for row, name in enumerate(self.ids)}}
+            row_of = {**numbers, **{name: row for row, name in enumerate(self.ids or [])}}
             rows = np.array([row_of[str(name).strip()] for name in wanted], np.int64)
         return Predictions(
             nodes=self.nodes[rows],
@@ -151,13 +151,21 @@ def predictions_of(files: dict[str, bytes], summary: str) -> Predictions:
     arrays = {name: npy(data) for name, data in files.items() if name.endswith(".npy")}
     classes = arrays["predictions.npy"]
     nodes = arrays.get("nodes.npy")
-    table = files.get("predictions.csv")
-    rows = [] if table is None else list(csv.DictReader(io.StringIO(table.decode(), newline="")))
     return Predictions(
         nodes=np.arange(len(classes)) if nodes is None else nodes,
         classes=classes,
         logits=arrays.get("logits.npy"),
         probabilities=arrays.get("probabilities.npy"),
-        ids=[row["id"] for row in rows] if rows and "id" in rows[0] else None,
+        ids=_ids_of(files["predictions.csv"]) if "predictions.csv" in files else None,
         class_names=facts.get("class_names"),
     )
+
+
+def _ids_of(table: bytes) -> list[str] | None:
+    """The column `id` of a predictions.csv; None where the dataset has no ids."""
+    rows = csv.reader(io.TextIOWrapper(io.BytesIO(table), encoding="utf-8", newline=""))
+    header = next(rows)
+    if "id" not in header:
+        return None
+    at = header.index("id")
+    return [row[at] for row in rows]

@@ -13,21 +13,26 @@ from typing import Any
 
 import numpy as np
 
+from gnnd.dataset import Task
+from gnnd.errors import Violation, wrong
+
 Record = dict[str, Any]
 
+ACCURACIES = ("train_accuracy", "val_accuracy")
 LABELS = ("val_micro_f1", "val_macro_f1", "val_roc_auc", "val_average_precision")
 ERRORS = ("val_mae", "val_rmse")
 
 
-def record_of(report: Any) -> Record:
-    """The numbers of an epoch's report, as `Job.records` has them."""
-    is_evaluated = report.HasField("val_accuracy")
-    has_classes = is_evaluated or not report.val_metrics
+def record_of(report: Any, task: Task) -> Record:
+    """The numbers of an epoch's report, as `Job.records` has them; accuracies are of classes."""
+    accuracies = {
+        "train_accuracy": report.train_accuracy,
+        "val_accuracy": report.val_accuracy if report.HasField("val_accuracy") else math.nan,
+    }
     return {
         "epoch": report.epoch,
         "loss": report.loss,
-        "train_accuracy": report.train_accuracy if has_classes else math.nan,
-        "val_accuracy": report.val_accuracy if is_evaluated else math.nan,
+        **(accuracies if task == "CLASSIFICATION" else {}),
         "seconds": report.duration_ms / 1000,
         "batches": report.batches,
         "steps": report.steps,
@@ -39,16 +44,12 @@ def record_of(report: Any) -> Record:
 
 def curves(records: list[Record]) -> list[list[str]]:
     """What is drawn beside each other: the loss, and what decides on the validation nodes."""
-    known = _known(records)
-    for names in (LABELS, ERRORS):
-        found = [name for name in names if name in known]
-        if found and "val_accuracy" not in known:
+    known = {name for record in records for name in numbers(record)}
+    for names in (ACCURACIES, LABELS, ERRORS):
+        found: list[str] = [name for name in names if name in known]
+        if found:
             return [["loss"], found]
-    return [["loss"], ["train_accuracy", "val_accuracy"]]
-
-
-def _known(records: list[Record]) -> set[str]:
-    return {name for record in records for name in numbers(record)}
+    return [["loss"]]
 
 
 def is_minimised(metric: str) -> bool:
@@ -84,7 +85,8 @@ def write(records: list[Record], path: str | os.PathLike[str], tag: str) -> Path
         target = target / name
         target.write_bytes(tensorboard_events(records, time.time()))
     else:
-        raise ValueError(f"{target.name}: expected .csv, .jsonl, or a folder for TensorBoard")
+        text = f"{target.name}: expected .csv, .jsonl, or a folder for TensorBoard"
+        raise wrong("export_history()", Violation("path", text))
     return target
 
 

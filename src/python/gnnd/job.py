@@ -5,16 +5,28 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gnnd import files, geometric, history, onnx, staging, watch
+from gnnd import files, geometric, history, onnx, watch
 from gnnd.connection import request_id
-from gnnd.errors import GnndError, JobCancelled, JobFailed, missing
+from gnnd.dataset import Dataset, Task, task_of
+from gnnd.errors import GnndError, JobCancelled, JobFailed, NotFound, Violation, missing, wrong
 from gnnd.spec import plain
-from gnnd.v1 import checkpoint_service_pb2, job_pb2, job_plan_pb2, job_service_pb2, types_pb2
+from gnnd.staging import put_array, put_text, require_shared, staging_folder
+from gnnd.v1 import (
+    checkpoint_service_pb2,
+    evaluation_pb2,
+    inference_pb2,
+    job_pb2,
+    job_plan_pb2,
+    job_service_pb2,
+    types_pb2,
+)
+from gnnd.words import one_of, shown
 
 if TYPE_CHECKING:
     from gnnd.client import Client
@@ -31,6 +43,12 @@ _EXPORTED = {
 }
 #: Ids that a spec may list; more go by a file.
 _LISTED_MAX = 1000
+#: What decides tells the task, unless several have the metric.
+_TASKS: dict[int, Task] = {
+    evaluation_pb2.DECIDING_METRIC_ACCURACY: "CLASSIFICATION",
+    evaluation_pb2.DECIDING_METRIC_MAE: "REGRESSION",
+    evaluation_pb2.DECIDING_METRIC_RMSE: "REGRESSION",
+}
 _PREDICTED = {"all": "ALL", "train": "TRAINING", "val": "VALIDATION", "test": "TEST"}
 
 
@@ -57,6 +75,20 @@ class Job:
         """Its spec with every default filled in; `Client.submit_spec` takes it again."""
         return plain(self.message.effective_spec)
 
+    @cached_property
+    def task(self) -> Task:
+        """What it learns, or has learnt, of a node: `Dataset.task` of its dataset."""
+        spec = self.message.effective_spec
+        if spec.kind == inference_pb2.JOB_KIND_INFERENCE:
+            return task_of(spec.inference.task)
+        if spec.evaluation.metric in _TASKS:
+            return _TASKS[spec.evaluation.metric]
+        try:
+            return self._client.dataset(spec.dataset).task
+        except NotFound:  # Several labels' usual metric; specs once had none.
+            of_labels = spec.evaluation.metric == evaluation_pb2.DECIDING_METRIC_MICRO_F1
+            return "MULTI_LABEL" if of_labels else "CLASSIFICATION"
+
     @property
     def warnings(self) -> list[str]:
         """What the spec's author should know, a sentence each."""
@@ -64,7 +96,7 @@ class Job:
 
     @property
     def result(self) -> job_pb2.JobResult:
-        """Accuracies (0 to 1), the best epoch (from 0), the parameters' SHA-256.
+        """Accuracies (0 to 1) and other metrics, the best epoch (from 0), the parameters' SHA-256.
 
         Waits for the job's end.
         """
@@ -149,15 +181,15 @@ class Job:
     def records(self) -> list[dict[str, Any]]:
         """One mapping for each epoch of the latest attempt, oldest first.
 
-        `epoch` counts from 0; `loss` is the mean of the training nodes; accuracies are from 0 to 1,
-        `val_accuracy` NaN after an epoch that was not evaluated; `seconds` is wall time. Other
-        metrics of an evaluation stand beside it by their names: `val_macro_f1`, `val_mae`.
+        `epoch` counts from 0; `loss` is the mean of the training nodes; `seconds` is wall time. Of
+        classes there are accuracies from 0 to 1, `val_accuracy` NaN after an epoch that was not
+        evaluated. Other metrics of an evaluation have their names: `val_macro_f1`, `val_mae`.
         """
         request = job_service_pb2.ListEpochsRequest(name=self.message.name, page_size=500)
         found: list[dict[str, Any]] = []
         while True:
             page = self._connection.call(self._connection.jobs.ListEpochs, request)
-            found += [history.record_of(report) for report in page.epochs]
+            found += [history.record_of(report, self.task) for report in page.epochs]
             if page.next_page_token == "":
                 return found
             request.page_token = page.next_page_token
@@ -171,7 +203,7 @@ class Job:
         return pd.DataFrame(self.records())
 
     def plot(self, *names: str) -> Any:
-        """Curves of the history; `names` are its columns, by default loss and accuracies.
+        """Curves of the history; `names` are its columns, by default the loss and what decides.
 
         Answers the matplotlib figure.
         """
@@ -182,8 +214,11 @@ class Job:
         records = self.records()
         unknown = set(names) - {key for record in records for key in record}
         if unknown:
-            known = ", ".join(dict.fromkeys(key for record in records for key in record))
-            raise ValueError(f"{', '.join(sorted(unknown))}: the history has {known}")
+            known = list(dict.fromkeys(key for record in records for key in record))
+            raise wrong(
+                "job.plot()",
+                *(Violation(f"names[{names.index(n)}]", one_of(n, known)) for n in sorted(unknown)),
+            )
         groups = [[name] for name in names] or history.curves(records)
         figure, axes = plt.subplots(1, len(groups), figsize=(5 * len(groups), 3.2), squeeze=False)
         epochs = [record["epoch"] + 1 for record in records]
@@ -264,62 +299,67 @@ class Job:
         *,
         logits: bool = False,
         probabilities: bool = False,
+        ids: bool | None = None,
         which: str = "best",
-        dataset: str | None = None,
+        dataset: str | Dataset | None = None,
         devices: int | None = None,
-        staging_folder: str | os.PathLike[str] | None = None,
+        staging: str | os.PathLike[str] | None = None,
         keep: bool = False,
     ) -> files.Predictions:
-        """Predicts nodes, as a job of its own that is deleted afterwards unless told to `keep`.
+        """Predicts nodes, as a job of its own that is deleted once its arrays are here.
 
         Args:
             nodes: `"all"`, `"train"`, `"val"`, `"test"`, or [n] nodes in any order: their numbers,
-                or, of a dataset that has them, their ids as texts.
+                a mask [N] of bool, or, of a dataset that has them, their ids as texts.
             logits: Whether to have [n, C] logits, too.
             probabilities: Whether to have [n, C] probabilities, too.
+            ids: Whether to have [n] ids, where the dataset has them. They come in a table that has
+                every other column as text, so by default they are not there beside logits and
+                probabilities, unless `nodes` are ids.
             which: Whose parameters, `"best"` or `"last"`.
-            dataset: Another dataset's id; by default that of the training.
+            dataset: Another dataset; by default that of the training.
             devices: Number of devices.
-            staging_folder: Where numbers, and more than 1,000 ids, are written for the daemon, as
+            staging: Where numbers, and more than 1,000 ids, are written for the daemon, as
                 `staging` of imports.
             keep: Leaves the job and its files with the daemon.
 
         Returns:
-            In the order of `nodes`; of a split, in ascending ids.
+            In the order of `nodes`; of a split, in ascending numbers.
         """
-        self.wait()
         wanted = None if isinstance(nodes, str) else _listed(nodes)
         if wanted is None and nodes not in _PREDICTED:
-            raise ValueError(f"nodes {nodes!r}: expected ids or one of {', '.join(_PREDICTED)}")
-        asked = {"LOGITS": logits, "PROBABILITIES": probabilities}
+            text = f"{one_of(nodes, _PREDICTED)}; of one node, [{shown(nodes)}]"
+            raise wrong("job.predict()", Violation("nodes", text))
+        by_ids = wanted is not None and wanted.dtype.kind == "U"
+        outputs = {"LOGITS": logits, "PROBABILITIES": probabilities}
+        has_ids = by_ids or (not any(outputs.values()) if ids is None else ids)
         inference: dict[str, Any] = {
             "job": self.id,
             "parameters": which,
             "nodes": "LISTED" if wanted is not None else _PREDICTED[nodes],
-            "outputs": [name for name, is_wanted in asked.items() if is_wanted],
+            "outputs": [name for name, is_wanted in outputs.items() if is_wanted],
+            "formats": ["NPY", "CSV"] if has_ids else ["NPY"],
         }
         spec = {
             "kind": "INFERENCE",
             "inference": inference,
-            "dataset": dataset,
+            "dataset": dataset.id if isinstance(dataset, Dataset) else dataset,
             "resources": {"devices": devices},
         }
+        self.wait()
         if wanted is None:
             return self._predicted(spec, keep)
         # Numbers go by a file: a spec's texts would be ids where ids are numbers.
-        if wanted.dtype.kind == "U" and len(wanted) <= _LISTED_MAX:
+        if by_ids and len(wanted) <= _LISTED_MAX:
             inference["node_ids"] = wanted.tolist()
-            inference["formats"] = ["NPY", "CSV"]
             return self._predicted(spec, keep).in_order_of(wanted)
-        staging.require_shared(self._client.is_same_host, staging_folder)
-        state_dir = self._client.host.state_dir
-        with staging.staging_folder(staging_folder, state_dir) as folder:
-            if wanted.dtype.kind == "U":
-                staging.put_text(folder, "nodes.txt", "".join(f"{name}\n" for name in wanted))
+        require_shared(self._client.is_same_host, staging)
+        with staging_folder(staging, self._client.host.state_dir) as folder:
+            if by_ids:
+                put_text(folder, "nodes.txt", "".join(f"{name}\n" for name in wanted))
                 inference["nodes_file"] = str(folder / "nodes.txt")
-                inference["formats"] = ["NPY", "CSV"]
             else:
-                staging.put_array(folder, "nodes", np.unique(wanted).astype(np.int64))
+                put_array(folder, "nodes", np.unique(wanted).astype(np.int64))
                 inference["nodes_file"] = str(folder / "nodes.npy")
             return self._predicted(spec, keep).in_order_of(wanted)
 
@@ -341,9 +381,10 @@ class Job:
 
     def _export(self, which: str, predictions: str | None = None) -> Iterator[Any]:
         if which not in _WHICH:
-            raise ValueError(f"which {which!r}: expected 'best' or 'last'")
+            raise wrong("a checkpoint", Violation("which", one_of(which, _WHICH)))
         if predictions not in _EXPORTED:
-            raise ValueError(f"predictions {predictions!r}: expected 'all', 'val' or 'test'")
+            known = [name for name in _EXPORTED if name is not None]
+            raise wrong("a checkpoint", Violation("predictions", one_of(predictions, known)))
         self.wait()
         request = checkpoint_service_pb2.ExportCheckpointRequest(
             name=self.message.name, kind=_WHICH[which], predictions=_EXPORTED[predictions]
@@ -382,7 +423,6 @@ def _listed(nodes: Any) -> Any:
     if found.dtype == bool:
         return np.flatnonzero(found)
     if found.size > 0 and found.dtype.kind not in "iuU":
-        raise ValueError(
-            f"nodes are of type {found.dtype}: expected whole numbers, ids as texts, or a mask"
-        )
+        text = f"they are of type {found.dtype}: expected whole numbers, ids as texts, or a mask"
+        raise wrong("job.predict()", Violation("nodes", text))
     return found

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gnnd.errors import InvalidRequest, Violation
+from gnnd.words import advice, shown
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +28,23 @@ class Model:
 
     #: Number of layers; by default one for each fanout.
     layers: int | None = None
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """Says all that is wrong with what `cls` is given, where `__init__` would say the first."""
+        names = [field.name for field in fields(cls)]
+        found = [
+            Violation(f"[{at}]", f"{shown(value)}: expected keywords, such as layers=2")
+            for at, value in enumerate(given)
+        ]
+        found += [
+            Violation(name, f"there is no such keyword{advice(name, names)}")
+            for name in named
+            if name not in names
+        ]
+        if found:
+            takes = f"gnnd.{cls.__name__} takes {', '.join(names)}"
+            raise InvalidRequest(takes, violations=found)
+        return super().__new__(cls)
 
     def spec(self) -> dict[str, Any]:
         """The parts of a job spec that follow from the model, as nested mappings."""
@@ -151,3 +174,13 @@ class TorchScript(Model):
     def spec(self) -> dict[str, Any]:
         """With the file in its place."""
         return {"model": {"type": self.type, "layers": self.layers, "script": {"path": self.path}}}
+
+
+def wrong_model(model: Any) -> list[Violation]:
+    """What is wrong with the argument `model` of `Client.submit`."""
+    if isinstance(model, Model):
+        return []
+    if isinstance(model, type) and issubclass(model, Model):
+        meant = f"gnnd.{model.__name__}()"
+        return [Violation("model", f"{model.__name__} is a class: expected a model, {meant}")]
+    return [Violation("model", f"{shown(model)}: expected a model, such as gnnd.GCN()")]

@@ -35,7 +35,7 @@ class Result:
     #: The stable word for programs (docs/api.md) and the sentence for people.
     reason: str = ""
     message: str = ""
-    #: Accuracies (0 to 1), the best epoch (from 0), `parameters_sha256`; empty unless SUCCEEDED.
+    #: Metrics, the best epoch (from 0), `parameters_sha256`; empty unless SUCCEEDED.
     summary: dict[str, Any] = field(default_factory=dict)
     #: Its epochs, as `gnnd.Job.records` has them.
     records: list[Record] = field(default_factory=list)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from gnnd.errors import GnndError, missing
+from gnnd.errors import GnndError, ImportFailed, Violation, missing
 
 #: What torch_geometric and the package of OGB call the file of a dataset in its `processed`.
 PROCESSED = ("data.pt", "geometric_data_processed.pt")
@@ -30,7 +31,7 @@ def torch_graph(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
         raise missing("torch", "pyg", "import_pyg of a file") from None
     file = _file_of(Path(path))
     try:
-        with nullcontext() if trust else _only_graphs(torch):
+        with reading(file), nullcontext() if trust else _only_graphs(torch):
             loaded = torch.load(file, map_location="cpu", mmap=True, weights_only=not trust)
     except pickle.UnpicklingError as error:
         raise GnndError(
@@ -84,7 +85,7 @@ def sparse_graph(path: str | os.PathLike[str]) -> dict[str, Any]:
     `adj_data`, `adj_indices`, `adj_indptr` are rows of targets of each source; features are
     `attr_matrix` or, sparse, `attr_data` and so on.
     """
-    with np.load(path, allow_pickle=False) as arrays:
+    with reading(path), _archive(path) as arrays:
         names = set(arrays.files)
         lacking = [name for name in ("adj_indptr", "adj_indices") if name not in names]
         if lacking:
@@ -103,6 +104,32 @@ def sparse_graph(path: str | os.PathLike[str]) -> dict[str, Any]:
         elif "attr_indptr" in names:
             found["features"] = _dense(arrays)
     return found
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Says of a file that cannot be read which one it is, and where it was looked for."""
+    try:
+        yield
+    except OSError as error:
+        where = f" (from {os.getcwd()})" if not os.path.isabs(path) else ""
+        if isinstance(error, FileNotFoundError):
+            why = "there is no such file"
+        else:
+            why = error.strerror or _first_line(error)
+        raise ImportFailed(
+            "a file cannot be read", violations=[Violation(os.fspath(path), f"{why}{where}")]
+        ) from None
+
+
+def _archive(path: str | os.PathLike[str]) -> Any:
+    try:
+        arrays = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise GnndError(f"{os.fspath(path)} is no .npz file: {_first_line(error)}") from None
+    if not hasattr(arrays, "files"):
+        raise GnndError(f"{os.fspath(path)} is one array: expected an .npz file")
+    return arrays
 
 
 def _dense(arrays: Any) -> np.ndarray:

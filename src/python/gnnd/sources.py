@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gnnd.errors import GnndError
+from gnnd.errors import GnndError, Violation, wrong
+from gnnd.words import advice, one_of, shown
 
 #: Options of imports that are not parts of the graph.
 FILE_OPTIONS = {"feature_dtype", "link", "staging", "progress", "task", "split"}
@@ -56,23 +57,47 @@ def as_array(values: Any) -> Any:
     return np.asarray(values)
 
 
-def _graph(found: Mapping[str, Any], options: Mapping[str, Any], what: str) -> Graph:
-    """What a source has, with the caller's own arrays above it; says what is missing."""
+def _graph(
+    found: Mapping[str, Any],
+    options: Mapping[str, Any],
+    what: str,
+    named: Mapping[str, str] | None = None,
+    there: Iterable[str] = (),
+) -> Graph:
+    """What a source has, with the caller's own arrays above it; says all that is wrong at once.
+
+    `named` is what the source should call arrays, and `there` what it does have, for its people.
+    """
     more = {"class_names", "node_names", "undirected"}
-    unknown = set(options) - set(ARRAYS) - more - FILE_OPTIONS
-    if unknown:
-        raise TypeError(f"unknown options {sorted(unknown)}: {what} takes those of import_arrays")
+    known = [*ARRAYS, *sorted(more | FILE_OPTIONS)]
+    unknown = [key for key in options if key not in known]
+    wrongs = [
+        Violation(key, f"there is no such option of an import{advice(key, known)}")
+        for key in unknown
+    ]
     both = {**found, **{key: value for key, value in options.items() if value is not None}}
     arrays = {key: as_array(both[key]) for key in ARRAYS if both.get(key) is not None}
     for key, array in arrays.items():
         if array.dtype.kind in "OUS":
             how = "; classes are numbers, class_names=[…] names them" if key == "labels" else ""
-            raise GnndError(f"{key} are of type {array.dtype}: expected numbers{how}")
-    missing = [key for key in ("features", "labels", "train", "val") if key not in arrays]
-    if missing:
-        names = ", ".join(f"{key}=…" for key in missing)
-        raise GnndError(f"{what} has no {', '.join(missing)}: give them as arrays, {names}")
+            wrongs.append(Violation(key, f"they are of type {array.dtype}: expected numbers{how}"))
+    for key in ("features", "labels", "train", "val"):
+        if key not in arrays:
+            name = (named or {}).get(key, key)
+            near = advice(name, there)
+            wrongs.append(Violation(key, f"{what} has no {name}, give it as {key}=…{near}"))
+    for at, node in enumerate(both.get("node_names") or []):
+        if "\n" in str(node):
+            text = f"{shown(node)}: expected a text without line breaks"
+            wrongs.append(Violation(f"node_names[{at}]", text))
+    if wrongs:
+        raise wrong("an import", *wrongs)
     return Graph(arrays, **{key: both[key] for key in more if key in both})
+
+
+def from_arrays(options: Mapping[str, Any]) -> Graph:
+    """Of nothing but the caller's own arrays."""
+    return _graph({}, options, "it")
 
 
 def _first(get: Callable[[str], Any], *names: str) -> Any:
@@ -111,7 +136,14 @@ def from_pyg(data: Any, options: Mapping[str, Any]) -> Graph:
         # Row v of the transposed adjacency lists what v learns from.
         found["indptr"], found["indices"], weights = _csr(data.adj_t)
         found["edge_weights"] = weights if weights is not None else found["edge_weights"]
-    return _graph(found, options, "the data")
+    names = {"features": "x", "labels": "y", "train": "train_mask", "val": "val_mask"}
+    return _graph(found, options, "the data", names, _attributes(data))
+
+
+def _attributes(data: Any) -> list[str]:
+    """Of torch_geometric's `Data`, whose `keys` was a property before it was a method."""
+    keys = getattr(data, "keys", None)
+    return [str(key) for key in (keys() if callable(keys) else keys or vars(data))]
 
 
 def from_sparse(found: Mapping[str, Any], options: Mapping[str, Any]) -> Graph:
@@ -160,8 +192,9 @@ def from_networkx(graph: Any, options: Mapping[str, Any]) -> Graph:
     def attribute(name: Any) -> list[Any]:
         found = [graph.nodes[node].get(name) for node in nodes]
         if nodes and all(value is None for value in found):
-            there = ", ".join(sorted({str(key) for node in nodes for key in graph.nodes[node]}))
-            raise GnndError(f"no node has the attribute {name!r}; there are: {there or 'none'}")
+            there = sorted({str(key) for node in nodes for key in graph.nodes[node]})
+            text = f"no node has that attribute; there are: {', '.join(there) or 'none'}"
+            raise wrong("an import", Violation(str(name), f"{text}{advice(name, there)}"))
         return found
 
     found: dict[str, Any] = {
@@ -199,9 +232,10 @@ def classes_of(values: list[Any]) -> tuple[Any, list[str] | None]:
 def splits_of(values: list[Any]) -> dict[str, Any]:
     """Node ids by the texts train, val and test."""
     known = {"train": "train", "val": "val", "valid": "val", "test": "test"}
-    unknown = {str(value) for value in values if value and value not in known}
+    unknown = sorted({str(value) for value in values if value and value not in known})
     if unknown:
-        raise GnndError(f"splits {sorted(unknown)}: expected train, val, test or none")
+        texts = (one_of(value, ("None", "train", "val", "test")) for value in unknown)
+        raise wrong("an import", *(Violation("split", text) for text in texts))
     splits = np.array([known[value] if value else "" for value in values])
     return {name: np.flatnonzero(splits == name) for name in ("train", "val", "test")}
 
@@ -224,7 +258,8 @@ def from_dgl(graph: Any, options: Mapping[str, Any]) -> Graph:
         "test": data.get("test_mask"),
         "edge_weights": _first(edge_data.get, "weight", "w"),
     }
-    return _graph(found, options, "the graph")
+    names = {"features": "feat", "labels": "label", "train": "train_mask", "val": "val_mask"}
+    return _graph(found, options, "the graph's ndata", names, data.keys())
 
 
 def from_ogb(dataset: Any, options: Mapping[str, Any]) -> Graph:

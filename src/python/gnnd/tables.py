@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gnnd.errors import GnndError, missing
+from gnnd.errors import ImportFailed, Violation, missing, wrong
+from gnnd.saved import reading
+from gnnd.words import shown
 
 #: Rows of a piece that is written, and of a row group.
 PIECE_ROWS = 1 << 16
@@ -23,13 +26,14 @@ def put_file(folder: Path, name: str, source: str | os.PathLike[str]) -> None:
     time; that needs pyarrow.
     """
     file = folder / f"{name}.parquet"
-    if not Path(source).is_file():
-        raise GnndError(f"{name}: there is no file {os.fspath(source)!r}")
+    with reading(source):
+        open(source, "rb").close()
     if not _is_packed_well(source):
         from pyarrow import parquet
 
-        opened = parquet.ParquetFile(source)
-        _write(file, opened.schema_arrow, opened.iter_batches(batch_size=PIECE_ROWS))
+        with _arrow_errors(os.fspath(source)):
+            opened = parquet.ParquetFile(source)
+            _write(file, opened.schema_arrow, opened.iter_batches(batch_size=PIECE_ROWS))
         return
     try:
         os.link(source, file)
@@ -47,20 +51,29 @@ def put_frame(folder: Path, name: str, frame: Any) -> None:
     file = folder / f"{name}.parquet"
     table = frame.to_arrow() if hasattr(frame, "to_arrow") else frame
     if isinstance(table, dict):
-        table = pa.table(table)
+        with _arrow_errors(name):
+            table = pa.table(table)
     if isinstance(table, pa.Table):
-        _write(file, table.schema, table.to_batches(max_chunksize=PIECE_ROWS))
+        with _arrow_errors(name):
+            _write(file, table.schema, table.to_batches(max_chunksize=PIECE_ROWS))
         return
     if not hasattr(table, "iloc"):
-        raise GnndError(f"{name}: expected a frame of pandas or polars, or a pyarrow table")
-    schema = pa.Schema.from_pandas(table, preserve_index=False)
+        text = f"{shown(frame)}: expected a frame of pandas or polars, or a pyarrow table"
+        raise wrong("import_frames()", Violation(name, text))
 
-    def pieces() -> Iterator[Any]:
+    def pieces(schema: Any) -> Iterator[Any]:
         for start in range(0, len(table), PIECE_ROWS):
             piece = table.iloc[start : start + PIECE_ROWS]
             yield from pa.Table.from_pandas(piece, schema, preserve_index=False).to_batches()
 
-    _write(file, schema, pieces())
+    fields: list[Any] = []
+    for at, column in enumerate(table.columns):
+        # One by one: pyarrow says of which value it cannot tell the type, not of which column.
+        with _arrow_errors(f"{name}.{column}"):
+            fields += pa.Schema.from_pandas(table.iloc[:, [at]], preserve_index=False)
+    with _arrow_errors(name):
+        schema = pa.schema(fields)
+        _write(file, schema, pieces(schema))
 
 
 def _is_packed_well(source: str | os.PathLike[str]) -> bool:
@@ -69,13 +82,28 @@ def _is_packed_well(source: str | os.PathLike[str]) -> bool:
         from pyarrow import parquet
     except ImportError:
         return True
-    about = parquet.read_metadata(source)
+    with _arrow_errors(os.fspath(source)):
+        about = parquet.read_metadata(source)
     groups = (about.row_group(index) for index in range(about.num_row_groups))
     return all(
         group.column(index).compression in CODECS
         for group in groups
         for index in range(group.num_columns)
     )
+
+
+@contextmanager
+def _arrow_errors(what: str) -> Iterator[None]:
+    """Errors of pyarrow's say which column or byte, and not of which file or frame."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, TypeError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # Of the disk that is written to; what is damaged has no number.
+        said = "; ".join(str(part).strip() for part in error.args)
+        raise ImportFailed("pyarrow cannot read it", violations=[Violation(what, said)]) from error
 
 
 def _write(file: Path, schema: Any, batches: Any) -> None:

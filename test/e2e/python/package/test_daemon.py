@@ -12,10 +12,11 @@ import unittest.mock
 import numpy as np
 
 import gnnd
-from gnnd import files, staging
+from gnnd import files, staging, trackers
 
 CORA = pathlib.Path(os.environ["CORA"])
 ARRAYS = dict(np.load(CORA))
+ERRORS = {"val_mae", "val_rmse"}
 MODEL = gnnd.GCN(hidden=16, input_dropout=0.5)
 
 
@@ -121,6 +122,8 @@ class Imports(unittest.TestCase):
         job = self.client.submit(dataset, MODEL, fanouts=[5, 5], epochs=2, metric="ROC_AUC").wait()
         self.assertEqual(job.message.epochs[-1].val_metrics[0].name, "roc_auc")
         self.assertGreater(job.records()[-1]["val_roc_auc"], 0)
+        self.assertEqual(job.task, "MULTI_LABEL")
+        self.assertNotIn("val_accuracy", job.records()[-1])
         with self.assertRaisesRegex(gnnd.InvalidRequest, "evaluation.metric.*expected one of"):
             self.client.submit(dataset, MODEL, fanouts=[5, 5], epochs=2, metric="RMSE")
         again = self.client.import_arrays(
@@ -130,6 +133,15 @@ class Imports(unittest.TestCase):
         targets = np.arange(2708.0)
         whole = self.client.import_arrays("ranks", labels=targets, task="REGRESSION", **rest)
         self.assertEqual((whole.task, whole.num_classes), ("REGRESSION", 1))
+        job = self.client.submit(
+            whole, MODEL, fanouts=[5, 5], epochs=3, evaluation={"every_epochs": 2}
+        ).wait()
+        frames = {"epoch", "loss", "seconds", "batches", "steps", "retries", "version"}
+        self.assertEqual(
+            [set(record) - frames for record in job.records()], [set(), ERRORS, ERRORS]
+        )
+        self.assertEqual(set(trackers.summary(job)) & {"test_accuracy_best"}, set())
+        self.assertIn("test_mae_best", trackers.summary(job))
         with self.assertRaisesRegex(gnnd.ImportFailed, "expected labels 0 and 1"):
             self.client.import_arrays("no-labels", labels=targets, task="multi-label", **rest)
 
@@ -199,14 +211,16 @@ class Jobs(unittest.TestCase):
             self.assertTrue(np.array_equal(array, parameters[name]))
         logits = files.npy(data["logits.npy"])
 
-        every = self.job.predict(logits=True)
+        every = self.job.predict(logits=True, ids=True)
         self.assertLess(np.abs(every.logits - logits).max(), 1e-4)
+        self.assertEqual(every.ids, [f"paper {node}" for node in range(2708)])
         asked = [2000, 3, 3, 7]
         some = self.job.predict(asked, probabilities=True)
         self.assertEqual(some.nodes.tolist(), asked)
         self.assertEqual(some.classes.tolist(), every.classes[asked].tolist())
         self.assertTrue(np.allclose(some.probabilities.sum(axis=1), 1))
         self.assertIsNone(some.logits)
+        self.assertIsNone(some.ids)
         self.assertEqual(some.names, ["abcdefg"[label] for label in some.classes])
         by_ids = self.job.predict(["paper 70", "paper 7", "2000", "paper 70"])
         self.assertEqual(by_ids.nodes.tolist(), [70, 7, 2000, 70])
@@ -214,11 +228,14 @@ class Jobs(unittest.TestCase):
         self.assertEqual(by_ids.classes.tolist(), every.classes[by_ids.nodes].tolist())
         with self.assertRaisesRegex(gnnd.JobFailed, r'node_ids: \[0\]: "paper x": expected the id'):
             self.job.predict(["paper x"])
-        with self.assertRaisesRegex(ValueError, "float64: expected whole numbers"):
+        with self.assertRaisesRegex(gnnd.InvalidRequest, "float64: expected whole numbers"):
             self.job.predict([1.5])
         texts = np.array(["paper 70", "paper 7"], dtype=object)
         self.assertEqual(list(self.job.predict(texts).classes), list(by_ids.classes[:2]))
-        test = self.job.predict("test")
+        test = self.job.predict("test", dataset=self.data)
+        self.assertEqual(test.ids, [f"paper {node}" for node in test.nodes])
+        mask = np.arange(2708) % 1000 == 7
+        self.assertEqual(self.job.predict(mask).ids, ["paper 7", "paper 1007", "paper 2007"])
         self.assertTrue(np.array_equal(test.nodes, np.sort(ARRAYS["test"])))
         hits = test.classes == ARRAYS["labels"][test.nodes]
         self.assertAlmostEqual(hits.mean(), self.job.result.test_accuracy_best)

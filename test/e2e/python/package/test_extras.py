@@ -57,6 +57,25 @@ class Imports(unittest.TestCase):
         cls.reference = checksums(cls.client.import_path(os.environ["CORA"], "reference"))
         cls.rest = {key: ARRAYS[key] for key in ("features", "labels", "train", "val", "test")}
 
+    def test_of_tables_that_cannot_be_read_name_them(self):
+        def refused(nodes, edges, call=self.client.import_parquet):
+            with self.assertRaises(gnnd.ImportFailed) as caught:
+                call(nodes, edges, "unreadable")
+            return str(caught.exception)
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = f"{folder}/n.parquet"
+            self.assertIn(f"{file}: there is no such file", refused(file, file))
+            self.assertRegex(refused("n.parquet", file), r"n.parquet: there is no .*\(from /")
+            self.assertIn(f"{folder}: Is a directory", refused(folder, file))
+            pathlib.Path(file).write_bytes(b"PAR1 and no more than that PAR1")
+            self.assertIn(f"{file}: ", refused(file, file))
+            frame = pd.DataFrame({"id": ["a", "b"], "label": [0, "x"]})
+            said = refused(frame, frame, self.client.import_frames)
+            self.assertRegex(said, "nodes.label: Could not convert 'x'")
+            with self.assertRaisesRegex(gnnd.ImportFailed, r"d.pt: there is no such file \(from"):
+                self.client.import_pyg("d.pt", "unreadable")
+
     def same(self, dataset):
         self.assertEqual(checksums(dataset), self.reference)
         return dataset

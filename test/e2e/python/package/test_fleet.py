@@ -99,16 +99,19 @@ class FakeTask:
 
 class Metrics(unittest.TestCase):
     def test_curves_are_of_the_task_and_errors_are_minimised(self):
-        nan = float("nan")
-        common = {"epoch": 0, "loss": 1.0, "train_accuracy": 0.5, "val_accuracy": nan}
+        common = {"epoch": 0, "loss": 1.0}
         ranked = {**common, "val_roc_auc": 0.7, "val_micro_f1": 0.5}
         labels = ["val_micro_f1", "val_roc_auc"]
         self.assertEqual(history.curves([common, ranked]), [["loss"], labels])
         regressed = {**common, "val_mae": 2.0}
         self.assertEqual(history.curves([regressed]), [["loss"], ["val_mae"]])
-        classes = {**ranked, "val_accuracy": 0.5}
+        # Of classes there are accuracies, and nothing to validate on is no curve.
+        classes = {**ranked, "train_accuracy": 0.5, "val_accuracy": 0.5}
         accuracies = ["train_accuracy", "val_accuracy"]
         self.assertEqual(history.curves([classes]), [["loss"], accuracies])
+        unvalidated = {**classes, "val_accuracy": float("nan")}
+        self.assertEqual(history.curves([unvalidated]), [["loss"], ["train_accuracy"]])
+        self.assertEqual(history.curves([]), [["loss"]])
         minimised = [name for name in (*common, *ranked, *regressed) if history.is_minimised(name)]
         self.assertEqual(sorted(set(minimised)), ["loss", "val_mae"])
 

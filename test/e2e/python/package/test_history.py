@@ -1,5 +1,6 @@
 """The epochs of a job for other programs, without these and without a daemon."""
 
+import contextlib
 import json
 import math
 import sys
@@ -27,14 +28,15 @@ class Histories(unittest.TestCase):
         """Its watch begins with the last two of four epochs, as that of a long job would."""
         done = job_pb2.Job(state=job_pb2.JOB_STATE_SUCCEEDED, attempts=[job_pb2.Attempt(number=1)])
         done.result.parameters_sha256, done.result.best_epoch = "ab", 2
-        job = unittest.mock.Mock(id="it", message=done)
+        job = unittest.mock.Mock(id="it", message=done, task="CLASSIFICATION")
         job.spec = {"model": {"type": "GCN"}}
         updates = [
             watch.Update(done, [report(each, loss=0.5**each) for each in told], 1)
             for told in ((2,), (), (3,))
         ]
         job.updates.side_effect = lambda: iter(updates)
-        job.records.return_value = [history.record_of(report(n, loss=0.5**n)) for n in range(4)]
+        reports = [report(n, loss=0.5**n) for n in range(4)]
+        job.records.return_value = [history.record_of(each, job.task) for each in reports]
         return job
 
     def test_are_files(self):
@@ -86,6 +88,15 @@ class Histories(unittest.TestCase):
             data = data[16 + size :]
         return found
 
+    def test_have_accuracies_of_classes_alone(self):
+        told = report(1, train_accuracy=0.5, val_metrics=[{"name": "mae", "value": 2}])
+        rest = {"epoch", "loss", "seconds", "batches", "steps", "retries", "version"}
+        self.assertEqual(set(history.record_of(told, "REGRESSION")), rest | {"val_mae"})
+        self.assertEqual(set(history.record_of(report(0), "MULTI_LABEL")), rest)
+        record = history.record_of(report(0, train_accuracy=0.5), "CLASSIFICATION")
+        self.assertEqual(set(record), rest | {"train_accuracy", "val_accuracy"})
+        self.assertTrue(math.isnan(record["val_accuracy"]))
+
     def test_have_the_checksum_of_the_castagnoli_polynomial(self):
         crc = 0xE3069283  # Of these digits, in RFC 3720's form.
         masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
@@ -99,14 +110,14 @@ class Histories(unittest.TestCase):
     def test_go_to_wandb(self):
         wandb = unittest.mock.MagicMock()
         with unittest.mock.patch.dict(sys.modules, wandb=wandb):
-            run = trackers.to_wandb(self.job(), project="graphs")
-        config = {"model": {"type": "GCN"}}
+            run = trackers.to_wandb(self.job(), project="graphs", config={"mine": 1})
+        config = {"model": {"type": "GCN"}, "mine": 1}
         wandb.init.assert_called_once_with(name="it", config=config, project="graphs")
         self.assertEqual([call.kwargs["step"] for call in run.log.mock_calls], [0, 1, 2, 3])
         self.assertEqual(run.log.mock_calls[2].args[0]["loss"], 0.25)
         self.assertNotIn("val_accuracy", run.log.mock_calls[2].args[0])
         self.assertEqual(run.summary.update.call_args.args[0]["parameters_sha256"], "ab")
-        run.finish.assert_called_once_with()
+        run.finish.assert_called_once_with(exit_code=0)
 
     def test_go_to_mlflow(self):
         mlflow = unittest.mock.MagicMock()
@@ -117,6 +128,26 @@ class Histories(unittest.TestCase):
         steps = [call.kwargs["step"] for call in mlflow.log_metrics.mock_calls]
         self.assertEqual(steps, [0, 1, 2, 3])
         mlflow.set_tag.assert_called_once_with("parameters_sha256", "ab")
+        mlflow.end_run.assert_called_once_with("FINISHED")
+
+    def test_of_what_breaks_off_are_no_success_there(self):
+        """Of a job that somebody cancelled, and of a follower that was interrupted."""
+        ends = []
+        for error in (None, KeyboardInterrupt):
+            job = self.job()
+            job.message.state = job_pb2.JOB_STATE_CANCELLED
+            job.message.result.Clear()
+            job.updates.side_effect = error or job.updates.side_effect
+            with unittest.mock.patch.dict(
+                sys.modules, mlflow=unittest.mock.MagicMock(), wandb=unittest.mock.MagicMock()
+            ):
+                for track in (trackers.to_mlflow, trackers.to_wandb):
+                    with contextlib.suppress(KeyboardInterrupt):
+                        track(job)
+                ends.append(sys.modules["mlflow"].end_run.call_args)
+                ends.append(sys.modules["wandb"].init.return_value.finish.call_args)
+        call = unittest.mock.call
+        self.assertEqual(ends, [call("KILLED"), call(exit_code=1)] * 2)
 
 
 if __name__ == "__main__":

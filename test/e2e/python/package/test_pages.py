@@ -79,8 +79,10 @@ class Pages(unittest.TestCase):
         self.assertGreater(len(parts), 4)
         names = {"pyg_data": pyg_data()}
         said = self.run_all(parts, names)
-        promised = re.findall(r"```\n(spec\..*?)```", text, re.DOTALL)[0]
-        self.assertIn(promised, said)
+        promised = re.findall(r"```\n((?:spec|gnnd)\..*?)```", text, re.DOTALL)
+        self.assertEqual(len(promised), 2)
+        for part in promised:
+            self.assertIn(part, said)
         self.assertEqual(len(names["predictions"]), 3)
         self.assertEqual(type(names["module"]).__name__, "GraphSAGE")
         lines = pathlib.Path("history.jsonl").read_text().splitlines()

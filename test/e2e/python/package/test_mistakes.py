@@ -1,0 +1,216 @@
+"""What the package says of calls that it refuses itself: everything at once, by name."""
+
+import copy
+import dataclasses
+import pickle
+import unittest
+
+import numpy as np
+
+import gnnd
+from gnnd import client, files, sources, spec, words
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, call):
+        """Violations of a call by field."""
+        with self.assertRaises(gnnd.InvalidRequest) as caught:
+            call()
+        self.assertIsInstance(caught.exception, ValueError)
+        self.message = caught.exception.message
+        return {each.field: each.description for each in caught.exception.violations}
+
+    def submit(self, *args, **options):
+        """On a client that would fail at anything that it asks a daemon."""
+        return self.refused(lambda: client.Client.__new__(client.Client).submit(*args, **options))
+
+
+class Models(Refusals):
+    def test_say_what_they_take_and_what_others_call_it(self):
+        found = self.refused(
+            lambda: gnnd.GCN(hidden_channels=64, numLayers=2, hiden=3, in_channels=9, jk="cat")
+        )
+        self.assertEqual(
+            self.message,
+            "gnnd.GCN takes layers, hidden, dropout, input_dropout, activation, normalization, "
+            "residual",
+        )
+        self.assertEqual(
+            found,
+            {
+                "hidden_channels": "there is no such keyword; it is called hidden here",
+                "numLayers": "there is no such keyword; it is called layers here",
+                "hiden": "there is no such keyword; did you mean hidden?",
+                "in_channels": "there is no such keyword; it follows from the dataset",
+                "jk": "there is no such keyword",
+            },
+        )
+        self.assertEqual(
+            set(self.refused(lambda: gnnd.GAT(64, 2, heeds=1))), {"[0]", "[1]", "heeds"}
+        )
+        # A keyword of another model is no keyword of this one.
+        self.assertIn("num_heads", self.refused(lambda: gnnd.GCN(num_heads=2)))
+
+    def test_are_values_all_the_same(self):
+        model = gnnd.GAT(hidden=8, heads=2)
+        self.assertEqual(pickle.loads(pickle.dumps(copy.deepcopy(model))), model)
+        self.assertEqual(dataclasses.replace(model, heads=4).heads, 4)
+
+    def test_of_other_libraries_names_are_models_and_arguments_here(self):
+        known = {field.name for kind in models() for field in dataclasses.fields(kind)}
+        known |= {kind.type for kind in models()} | set(submits())
+        self.assertLessEqual(set(words._FOREIGN.values()), known)
+
+
+def models():
+    return [
+        value
+        for value in vars(gnnd).values()
+        if isinstance(value, type(gnnd.GCN))
+        and issubclass(value, gnnd.Model)
+        and value is not gnnd.Model
+    ]
+
+
+def submits():
+    return client.Client.submit.__kwdefaults__ | {"epochs": None}
+
+
+class Submissions(Refusals):
+    def test_are_refused_with_everything_that_is_wrong(self):
+        found = self.submit(
+            *("cora", gnnd.GCN),
+            **{"epochs": "3", "fanouts": "10,5", "batch_size": 2.5, "standardize": 1, "name": 5},
+            **{"lr": 0.1, "epcohs": 3, "momentum": 0.9, "hidden": 3, "colour": "red"},
+            **{"training": 5, "sampling": {"algoritm": "LABOR"}, "metric": "AUC"},
+        )
+        self.assertEqual(self.message, "the spec is wrong")
+        metrics = "AUTO, ACCURACY, MICRO_F1, MACRO_F1, ROC_AUC, AVERAGE_PRECISION, MAE, RMSE"
+        none, argument = "there is no such argument", "expected an integer"
+        self.assertEqual(
+            found,
+            {
+                "model": "GCN is a class: expected a model, gnnd.GCN()",
+                "name": "5: expected a text",
+                "lr": f"{none}; it is called learning_rate here",
+                "epcohs": f"{none}; did you mean epochs?",
+                "momentum": f"{none}; it goes in as training={{'optimizer': {{'momentum': …}}}}",
+                "hidden": f"{none}; it is the model's, such as gnnd.GAT(hidden=…)",
+                "colour": none,
+                "training": "5: expected a mapping of its fields",
+                "spec.training.epochs": f"'3': {argument}",
+                "spec.training.batch_size": f"2.5: {argument}",
+                "spec.features.standardize": "1: expected True or False",
+                "spec.sampling.fanouts": "'10,5': expected a list",
+                "spec.sampling.algoritm": "there is no such field; did you mean algorithm?",
+                "spec.evaluation.metric": f"'AUC': expected one of {metrics}; did you mean "
+                "ROC_AUC?",
+            },
+        )
+        found = self.submit(np.zeros((99, 99)), "GCN", epochs=1)
+        self.assertEqual(found["model"], "'GCN': expected a model, such as gnnd.GCN()")
+        self.assertRegex(found["spec.dataset"], r"^array\(.{60,80}\.\.\.: expected a text$")
+
+    def test_of_whole_specs_say_where_a_field_is(self):
+        where = {"spec": "'job.yaml': expected a mapping of its fields"}
+        self.assertEqual(self.refused(lambda: spec.job_spec("job.yaml")), where)
+        found = self.refused(
+            lambda: spec.job_spec(
+                {
+                    "lr": 1,
+                    5: 1,
+                    "model": {"hidden_channels": 1, "seed": 1, "type": "SAGEConv"},
+                    "training": {"patience": 3},
+                }
+            )
+        )
+        none = "there is no such field"
+        self.assertEqual(
+            found["spec.lr"], f"{none}; did you mean spec.training.optimizer.learning_rate?"
+        )
+        self.assertEqual(
+            found["spec.model.hidden_channels"], f"{none}; it is called hidden_dim here"
+        )
+        self.assertEqual(
+            found["spec.model.seed"], f"{none}; did you mean spec.training.random_seed?"
+        )
+        patience = f"{none}; did you mean spec.training.early_stop.patience_epochs?"
+        self.assertEqual(found["spec.training.patience"], patience)
+        self.assertRegex(found["spec.model.type"], "it is called GRAPHSAGE here$")
+        self.assertRegex(found["spec.5"], "there are kind, inference, dataset, model")
+
+    def test_take_numbers_as_arrays_have_them(self):
+        made = spec.job_spec(
+            {
+                "features": {"standardize": np.bool_(True)},
+                "sampling": {"fanouts": np.array([3, -1])},
+                "training": {"batch_size": np.array(3), "optimizer": {"beta1": np.array(0.5)}},
+            }
+        )
+        self.assertTrue(made.features.standardize)
+        self.assertEqual(list(made.sampling.fanouts), [3, -1])
+        self.assertEqual((made.training.batch_size, made.training.optimizer.beta1), (3, 0.5))
+        wrong = {"batch_size": np.array([3, 4]), "epochs": np.array(0.5), "staleness": 2**40}
+        found = self.refused(lambda: spec.job_spec({"training": wrong}))
+        self.assertEqual(found["spec.training.epochs"], "array(0.5): expected an integer")
+        self.assertEqual(found["spec.training.batch_size"], "array([3, 4]): expected an integer")
+        self.assertRegex(found["spec.training.staleness"], "from -2147483648 to 2147483647$")
+
+
+class Imports(Refusals):
+    def test_say_all_that_a_graph_lacks(self):
+        class Data:
+            def __init__(self):
+                self.x, self.y = np.ones((3, 2)), np.array(["a", "b", "a"])
+                self.edge_index = np.array([[0, 1], [1, 2]])
+                self.training_mask = np.array([True, False, False])
+
+        found = self.refused(lambda: sources.from_pyg(Data(), {"trian": [0], "sourc": 1}))
+        none = "there is no such option of an import"
+        self.assertEqual(
+            found,
+            {
+                "trian": f"{none}; did you mean train?",
+                "sourc": none,
+                "labels": "they are of type <U1: expected numbers; classes are numbers, "
+                "class_names=[…] names them",
+                "train": "the data has no train_mask, give it as train=…; did you mean "
+                "training_mask?",
+                "val": "the data has no val_mask, give it as val=…",
+            },
+        )
+        arrays = {"features": [[1]], "train": [0], "val": [0], "node_names": ["a", "b\nc"]}
+        found = self.refused(lambda: sources.from_arrays(arrays))
+        text = "'b\\nc': expected a text without line breaks"
+        lacking = "it has no labels, give it as labels=…"
+        self.assertEqual(found, {"labels": lacking, "node_names[1]": text})
+        found = self.refused(lambda: sources.splits_of(["trian", None, "train"]))
+        self.assertRegex(found["split"], "'trian': expected one of None, train.*did you mean train")
+
+    def test_say_which_names_there_are(self):
+        arrays = {key: [0] for key in ("features", "labels", "train", "val")}
+        graph = sources._graph(arrays, {}, "it")
+        found = self.refused(
+            lambda: client.Client._import_graph(AnyClient(), "a", graph, "float23", task="ranking")
+        )
+        self.assertEqual(found, {"feature_dtype": "'float23': expected 'float32' or 'float16'"})
+
+
+class AnyClient:
+    """As far as imports ask one before they look at what they were given."""
+
+    is_same_host = True
+
+
+class Predicted(unittest.TestCase):
+    def test_by_numbers_have_ids_beside_them(self):
+        found = files.Predictions(np.array([2, 5]), np.array([0, 1]), ids=["b", "e"])
+        self.assertEqual(found.in_order_of(np.array([5, 2, 5])).ids, ["e", "b", "e"])
+        self.assertEqual(found.in_order_of(np.array(["e", "2"])).nodes.tolist(), [5, 2])
+        unnamed = files.Predictions(np.array([2, 5]), np.array([0, 1]))
+        self.assertEqual(unnamed.in_order_of(np.array(["5"])).nodes.tolist(), [5])
+        self.assertIsNone(unnamed.in_order_of([5]).ids)
+
+
+if __name__ == "__main__":
+    unittest.main()
