@@ -4,7 +4,7 @@ import { JobKind } from '../api/gen/gnnd/v1/inference_pb.ts';
 import { type Job, JobStateSchema } from '../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../api/gen/gnnd/v1/job_service_pb.ts';
 import { shortName } from '../spec/enum-names.ts';
-import { metricLabel } from '../spec/metrics.ts';
+import { firstOf, type Metric, metricLabel, valMetricOf } from '../spec/metrics.ts';
 import { call } from './api.ts';
 import { wallMs } from './clock.ts';
 import { count, duration, idOf, msOf, short } from './format.ts';
@@ -70,9 +70,10 @@ function JobTable({ jobs }: { readonly jobs: readonly Job[] }) {
 }
 
 function JobRow({ job }: { readonly job: Job }) {
-  const { progress, result } = job;
+  const { progress } = job;
   const planned = job.effectiveSpec?.training?.epochs ?? progress?.epochs ?? 0;
-  const [validation] = result?.bestValMetrics ?? progress?.valMetrics ?? [];
+  const loss = lossOf(job);
+  const validation = validationOf(job);
   const madeMs = msOf(job.createTime);
   return (
     <tr>
@@ -100,13 +101,29 @@ function JobRow({ job }: { readonly job: Job }) {
           </>
         )}
       </td>
-      <td data-label="Loss">{progress === undefined ? '–' : short(progress.loss)}</td>
+      <td data-label="Loss">{loss === null ? '–' : short(loss)}</td>
       <td data-label="Validation">{validation === undefined ? '–' : metricLabel(validation)}</td>
       <td data-label="Made">
         {madeMs === null ? '–' : `${duration(Math.max(0, wallMs() - madeMs))} ago`}
       </td>
     </tr>
   );
+}
+
+/** Of the epoch that runs, else of the last one that ended; null before any. */
+function lossOf({ progress, epochs }: Job): number | null {
+  if (progress !== undefined && progress.version > 0n) return progress.loss;
+  return epochs.at(-1)?.loss ?? null;
+}
+
+/** What decides: of the best parameters once they are there, else of the last evaluation. */
+function validationOf(job: Job): Metric | undefined {
+  if (isInference(job)) return undefined;
+  const { result, progress, epochs } = job;
+  if (result !== undefined) return firstOf(result.bestValMetrics, result.bestValAccuracy);
+  const running = firstOf(progress?.valMetrics ?? [], progress?.valAccuracy ?? 0);
+  const last = epochs.at(-1);
+  return running ?? (last && valMetricOf(last));
 }
 
 /** Predicts with a model, and so has no epochs. */

@@ -20,6 +20,7 @@ import {
   type Operation,
   OperationSchema,
 } from '../../api/gen/gnnd/v1/types_pb.ts';
+import { formatCount } from '../../base/counted.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { numberOf, shortName, shortNames } from '../../spec/enum-names.ts';
 import { idPattern } from '../../spec/limits.ts';
@@ -28,7 +29,7 @@ import { CliError } from '../session/exit.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { printable, type Style } from '../session/terminal.ts';
-import { formatAge, formatBytes, formatCount } from '../session/units.ts';
+import { formatAge, formatBytes } from '../session/units.ts';
 import { classesNoun, taskText } from '../show/dataset-text.ts';
 import { idOf, isoTime, resourceName, wallMs } from '../show/job-text.ts';
 import { type Column, type Fact, printList, printOne } from '../show/output.ts';

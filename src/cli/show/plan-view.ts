@@ -15,10 +15,11 @@ import {
 } from '../../api/gen/gnnd/v1/job_plan_pb.ts';
 import { JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
 import { StandbyPolicySchema } from '../../api/gen/gnnd/v1/resources_pb.ts';
+import { formatCount } from '../../base/counted.ts';
 import { shortName } from '../../spec/enum-names.ts';
 import type { Session } from '../session/session.ts';
 import { printable } from '../session/terminal.ts';
-import { formatBytes, formatCount, formatNs } from '../session/units.ts';
+import { formatBytes, formatNs } from '../session/units.ts';
 import { idOf, policyText, roleText, stalenessText } from './job-text.ts';
 import { rowsText } from './memory-text.ts';
 import { type Column, type Fact, factLines, tableOf, warningFacts } from './output.ts';

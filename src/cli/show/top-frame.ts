@@ -13,7 +13,7 @@ import {
 } from '../../api/gen/gnnd/v1/job_pb.ts';
 import type { JobTimeline } from '../../api/gen/gnnd/v1/timeline_pb.ts';
 import { shortName } from '../../spec/enum-names.ts';
-import { metricText, valMetricOf } from '../../spec/metrics.ts';
+import { firstOf, metricLabel } from '../../spec/metrics.ts';
 import { bar, type Glyphs, padEnd, padStart, printable, type Style } from '../session/terminal.ts';
 import { formatDuration, formatPercent, formatRate } from '../session/units.ts';
 import {
@@ -136,7 +136,7 @@ function columnsOf(rows: readonly Cells[], right: ReadonlySet<number>, style: St
 
 const jobTitles = [
   ...['job', 'state', 'epoch', 'done', 'batches/s', 'rows/s', 'hits', 'queue', 'loss'],
-  ...['accuracy', 'left', ''],
+  ...['validation', 'left', ''],
 ];
 const jobNumbers = new Set([2, 3, 4, 5, 6, 7, 8, 9, 10]);
 
@@ -188,8 +188,8 @@ function jobCells({ job, rows }: TopJob): Cells {
 }
 
 function valText({ valMetrics, valAccuracy }: NonNullable<Job['progress']>): string {
-  const metric = valMetricOf({ valMetrics, valAccuracy: valAccuracy || undefined });
-  return metric === undefined || metric.value === 0 ? '' : metricText(metric);
+  const metric = firstOf(valMetrics, valAccuracy);
+  return metric === undefined ? '' : metricLabel(metric);
 }
 
 function activityText({ phase, progress }: Job): string {
@@ -278,6 +278,7 @@ export function topJson(snapshot: TopSnapshot) {
 
 function jobJson({ job, rows }: TopJob) {
   const { progress } = job;
+  const metric = firstOf(progress?.valMetrics ?? [], progress?.valAccuracy ?? 0);
   return {
     job: idOf(job.name),
     state: shortName(JobStateSchema, job.state),
@@ -296,7 +297,8 @@ function jobJson({ job, rows }: TopJob) {
     queueDepth: progress?.queueDepth ?? null,
     queueCapacity: progress?.queueCapacity ?? null,
     loss: progress?.loss ?? null,
-    valAccuracy: progress?.valAccuracy ?? null,
+    valAccuracy: metric?.name === 'accuracy' ? metric.value : null,
+    valMetric: metric === undefined ? null : { name: metric.name, value: metric.value },
     remainingMs: progress === undefined ? null : Number(progress.remainingMs) || null,
   };
 }

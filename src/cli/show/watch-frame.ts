@@ -7,6 +7,7 @@ import {
   JobState,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
 import {
+  firstOf,
   metricPhrase,
   metricText,
   metricTitle,
@@ -26,6 +27,7 @@ import {
 } from '../session/terminal.ts';
 import { formatAge, formatDuration, formatPercent, formatRate } from '../session/units.ts';
 import {
+  decidingTitle,
   evaluationLeft,
   evaluationShare,
   evaluationTitle,
@@ -150,10 +152,9 @@ function progressLines(
 
 /** What decides, of the last evaluation. */
 function valFact(job: Job, { valMetrics, valAccuracy }: JobProgress): [string, string] {
-  const metric = valMetricOf({ valMetrics, valAccuracy });
-  if (metric === undefined) return ['val accuracy', '-'];
-  const text = job.epochs.length > 0 ? metricText(metric) : '-';
-  return [`val ${metricTitle(metric.name)}`, text];
+  const metric = firstOf(valMetrics, valAccuracy);
+  const isKnown = metric !== undefined && job.epochs.length > 0;
+  return [`val ${decidingTitle(job)}`, isKnown ? metricText(metric) : '-'];
 }
 
 function evaluationLines(

@@ -3,7 +3,7 @@ import type { Token } from '../../../src/config/tokens.ts';
 import { jobProgress } from '../../support/api-fakes.ts';
 import { createBrowser, lacksChromium, type Tab } from '../../support/browser.ts';
 import { hangMs } from '../../support/daemon.ts';
-import { someTimes } from '../../unit/store/job-values.ts';
+import { epochReport, someTimes } from '../../unit/store/job-values.ts';
 import { startPage, type TestPage } from './server.ts';
 
 const started: TestPage[] = [];
@@ -67,6 +67,17 @@ describe.skipIf(lacksChromium('the page in Chromium'))('the page', () => {
     server.jobs.transition('SUCCEEDED', { endAtMs: 1_700_000_009_000 });
     await page.getByText('succeeded').waitFor();
     expect(complaints).toEqual([]);
+  });
+
+  it('shows the loss and the metric of a job that has ended without a result', async () => {
+    const server = await start();
+    server.jobs.transition('FAILED', { attempts: [attempt], endAtMs: 1_700_000_009_000 });
+    server.jobs.endEpochs(3);
+    const { page } = await browser.open(server.url);
+    const row = page.getByRole('row', { name: /mine/ });
+    const last = epochReport(2);
+    await row.getByRole('cell', { name: String(Number(last.loss.toPrecision(3))) }).waitFor();
+    await row.getByText(/^accuracy \d+\.\d %$/).waitFor();
   });
 
   it('draws ten thousand epochs a few times, not ten thousand', async () => {

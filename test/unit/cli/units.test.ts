@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
+import { formatCount } from '../../../src/base/counted.ts';
 import {
   formatAge,
   formatBytes,
-  formatCount,
   formatDuration,
   formatNs,
   formatPercent,
