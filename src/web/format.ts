@@ -33,6 +33,17 @@ export function duration(ms: number): string {
   return rest === 0 ? `${whole} ${unit}` : `${whole} ${unit} ${rest} ${nextUnit}`;
 }
 
+/** In one whole unit: `50 s`, `3 min`, `2 d`. */
+export function age(ms: number): string {
+  const [size, unit] = units.find(([unitMs]) => unitMs >= 1000 && ms >= unitMs) ?? [1000, 's'];
+  return `${Math.floor(ms / size)} ${unit}`;
+}
+
+/** Plans and notices begin in lower case: gnnctl has a title before them. */
+export function sentence(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}
+
 export function count(value: number | bigint): string {
   return value.toLocaleString('en');
 }

@@ -3,11 +3,12 @@ import { DeviceState, DeviceStateSchema, HostService } from '../api/gen/gnnd/v1/
 import { JobKind } from '../api/gen/gnnd/v1/inference_pb.ts';
 import { type Job, JobStateSchema } from '../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../api/gen/gnnd/v1/job_service_pb.ts';
+import { counted } from '../base/counted.ts';
 import { shortName } from '../spec/enum-names.ts';
 import { firstOf, type Metric, metricLabel, valMetricOf } from '../spec/metrics.ts';
 import { call } from './api.ts';
 import { wallMs } from './clock.ts';
-import { count, duration, idOf, msOf, short } from './format.ts';
+import { age, count, idOf, msOf, short } from './format.ts';
 import { Trouble } from './trouble.tsx';
 import { usePolled } from './use-feed.ts';
 
@@ -96,15 +97,19 @@ function JobRow({ job }: { readonly job: Job }) {
               aria-label="Epochs that ended"
             />
             <small>
-              {job.numEpochs} of {planned}
+              {count(job.numEpochs)} of {count(planned)}
             </small>
           </>
         )}
       </td>
-      <td data-label="Loss">{loss === null ? '–' : short(loss)}</td>
-      <td data-label="Validation">{validation === undefined ? '–' : metricLabel(validation)}</td>
-      <td data-label="Made">
-        {madeMs === null ? '–' : `${duration(Math.max(0, wallMs() - madeMs))} ago`}
+      <td data-label="Loss" class="number">
+        {loss === null ? '–' : short(loss)}
+      </td>
+      <td data-label="Validation" class="number">
+        {validation === undefined ? '–' : metricLabel(validation)}
+      </td>
+      <td data-label="Made" class="number">
+        {madeMs === null ? '–' : `${age(Math.max(0, wallMs() - madeMs))} ago`}
       </td>
     </tr>
   );
@@ -133,7 +138,7 @@ export function isInference({ effectiveSpec }: Job): boolean {
 
 export function predictedText({ result }: Job): string {
   const nodes = result?.predictions?.nodes;
-  return nodes === undefined ? 'predicts' : `predicted ${count(Number(nodes))} nodes`;
+  return nodes === undefined ? 'predicts' : `predicted ${counted(nodes, 'node')}`;
 }
 
 export function StateBadge({ job }: { readonly job: Job }) {
