@@ -1,5 +1,5 @@
-import { formatCount } from '../base/counted.ts';
 import type { Problem } from '../records/dataset-record.ts';
+import { formatCount } from '../spec/counted.ts';
 
 export { formatCount };
 

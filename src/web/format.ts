@@ -3,7 +3,7 @@ import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 /** Numbers and times for people. */
 
 export function percent(share: number, digits = 1): string {
-  return `${(100 * share).toFixed(digits)} %`;
+  return `${(100 * share).toFixed(digits)}\u00a0%`;
 }
 
 /** Three significant digits. */

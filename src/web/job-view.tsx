@@ -210,6 +210,10 @@ function Head({ job, epochs }: { readonly job: Job; readonly epochs: number }) {
   );
 }
 
+function reasonOf(reason: Reason): string {
+  return reason > Reason.NONE ? shortName(ReasonSchema, reason) : '';
+}
+
 function Fact({ name, text }: { readonly name: string; readonly text: string }) {
   if (text === '') return null;
   return (
@@ -237,8 +241,7 @@ function Attempts({ job }: { readonly job: Job }) {
       <ul class="attempts">
         {told.map(({ number, message, exits, endReason }) => (
           <li key={number}>
-            <b>Attempt {number}</b> {endReason > Reason.NONE && shortName(ReasonSchema, endReason)}{' '}
-            {message}
+            <b>Attempt {number}</b> {reasonOf(endReason)} {message}
             {exits.map(({ device, pid, reason, signal }) => (
               <small key={pid}>
                 {device}: {shortName(ReasonSchema, reason)} {signal}

@@ -3,7 +3,7 @@ import { DeviceState, DeviceStateSchema, HostService } from '../api/gen/gnnd/v1/
 import { JobKind } from '../api/gen/gnnd/v1/inference_pb.ts';
 import { type Job, JobStateSchema } from '../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../api/gen/gnnd/v1/job_service_pb.ts';
-import { counted } from '../base/counted.ts';
+import { counted } from '../spec/counted.ts';
 import { shortName } from '../spec/enum-names.ts';
 import { firstOf, type Metric, metricLabel, valMetricOf } from '../spec/metrics.ts';
 import { call } from './api.ts';

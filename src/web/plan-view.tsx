@@ -7,7 +7,7 @@ import {
   type PlannedWay,
   PlanWaySchema,
 } from '../api/gen/gnnd/v1/job_plan_pb.ts';
-import { counted } from '../base/counted.ts';
+import { counted } from '../spec/counted.ts';
 import { shortName } from '../spec/enum-names.ts';
 import { bytes, count, duration, percent, sentence } from './format.ts';
 import { roleName } from './lanes.ts';

@@ -10,8 +10,8 @@ import {
   type SamplingCacheReport,
 } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
 import { CachePolicy, CachePolicySchema } from '../../api/gen/gnnd/v1/features_pb.ts';
-import { formatCount } from '../../base/counted.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { formatCount } from '../../spec/counted.ts';
 import { shortName } from '../../spec/enum-names.ts';
 import { collect, integerOf, numbersOf, optional, samplingOf, seedOf } from '../read/flags.ts';
 import type { Run } from '../session/run.ts';

@@ -20,8 +20,8 @@ import {
   type Operation,
   OperationSchema,
 } from '../../api/gen/gnnd/v1/types_pb.ts';
-import { formatCount } from '../../base/counted.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { formatCount } from '../../spec/counted.ts';
 import { numberOf, shortName, shortNames } from '../../spec/enum-names.ts';
 import { idPattern } from '../../spec/limits.ts';
 import { collectPages } from '../read/pages.ts';
@@ -30,7 +30,7 @@ import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { printable, type Style } from '../session/terminal.ts';
 import { formatAge, formatBytes } from '../session/units.ts';
-import { classesNoun, taskText } from '../show/dataset-text.ts';
+import { classesNouns, taskText } from '../show/dataset-text.ts';
 import { idOf, isoTime, resourceName, wallMs } from '../show/job-text.ts';
 import { type Column, type Fact, printList, printOne } from '../show/output.ts';
 import { waitForOperation } from './operations.ts';
@@ -231,7 +231,7 @@ function messageFacts({ state, message }: Dataset): readonly Fact[] {
 
 /** People read what it counts; scripts find it under one key. */
 function classesFact(dataset: Dataset): Fact {
-  const noun = classesNoun(dataset);
+  const noun = classesNouns(dataset).many;
   const title = noun.slice(0, 1).toUpperCase() + noun.slice(1);
   return [title, formatCount(dataset.numClasses), String(dataset.numClasses), 'classes'];
 }

@@ -8,8 +8,8 @@ import { type Job, JobState } from '../../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
 import { type JobSpec, JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
 import { TrainingSpecSchema } from '../../api/gen/gnnd/v1/training_pb.ts';
-import { formatCount } from '../../base/counted.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { formatCount } from '../../spec/counted.ts';
 import {
   isError,
   type Metric,

@@ -12,8 +12,8 @@ import {
   type SimulatedLayout,
   type SimulatedPlacement,
 } from '../../api/gen/gnnd/v1/placement_pb.ts';
-import { formatCount } from '../../base/counted.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { formatCount } from '../../spec/counted.ts';
 import { fullName, shortName } from '../../spec/enum-names.ts';
 import { integerOf, numbersOf, optional, samplingOf, seedOf, usage } from '../read/flags.ts';
 import type { Run } from '../session/run.ts';

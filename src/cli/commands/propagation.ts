@@ -9,8 +9,8 @@ import {
 } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
 import { PropagationOperatorSchema, RowDtypeSchema } from '../../api/gen/gnnd/v1/propagation_pb.ts';
 import { OperationSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
-import { formatCount } from '../../base/counted.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { formatCount } from '../../spec/counted.ts';
 import { shortName, shortNames } from '../../spec/enum-names.ts';
 import { readSpec } from '../read/spec-file.ts';
 import { CliError } from '../session/exit.ts';

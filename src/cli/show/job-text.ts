@@ -24,6 +24,7 @@ import { PlacementPolicySchema } from '../../api/gen/gnnd/v1/resources_pb.ts';
 import { SamplingAlgorithmSchema } from '../../api/gen/gnnd/v1/sampling_pb.ts';
 import { StalenessCompensationSchema } from '../../api/gen/gnnd/v1/training_pb.ts';
 import { Reason, ReasonSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
+import { counted } from '../../spec/counted.ts';
 import { shortName } from '../../spec/enum-names.ts';
 import { firstOf, isError, type Metric, metricTitle, valMetricOf } from '../../spec/metrics.ts';
 import { printable, type Style } from '../session/terminal.ts';
@@ -107,7 +108,7 @@ export function modelText(spec: JobSpec | undefined): string {
   const width = (model?.hiddenDim ?? 0) === 0 ? '' : ` ${model?.hiddenDim}`;
   if (propagation !== undefined && (propagation.hops ?? 0) > 0) {
     const names = propagation.operators.map((each) => shortName(PropagationOperatorSchema, each));
-    return `${type}${width}, ${propagation.hops} hops of ${names.join(', ')}`;
+    return `${type}${width}, ${counted(propagation.hops ?? 0, 'hop')} of ${names.join(', ')}`;
   }
   const algorithm = sampling?.algorithm ?? 0;
   const drawn = algorithm <= 1 ? '' : `, ${shortName(SamplingAlgorithmSchema, algorithm)}`;
@@ -162,7 +163,7 @@ export function inferenceText(spec: JobSpec | undefined): string {
 
 /** `2449029 nodes in /var/lib/gnnd/jobs/…/predictions`. */
 export function predictionsText({ nodes, folder }: JobPredictions): string {
-  return `${nodes} nodes in ${printable(folder)}`;
+  return `${counted(nodes, 'node')} in ${printable(folder)}`;
 }
 
 export function evaluationText(spec: JobSpec | undefined): string {

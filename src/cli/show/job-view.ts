@@ -11,7 +11,7 @@ import {
 } from '../../api/gen/gnnd/v1/job_pb.ts';
 import type { MemoryPlan } from '../../api/gen/gnnd/v1/memory_plan_pb.ts';
 import { TopologySourceSchema } from '../../api/gen/gnnd/v1/resources_pb.ts';
-import { formatCount } from '../../base/counted.ts';
+import { formatCount } from '../../spec/counted.ts';
 import { shortName } from '../../spec/enum-names.ts';
 import {
   type Metric,

@@ -12,6 +12,7 @@ import {
   JobStateSchema,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
 import type { JobTimeline } from '../../api/gen/gnnd/v1/timeline_pb.ts';
+import { counted } from '../../spec/counted.ts';
 import { shortName } from '../../spec/enum-names.ts';
 import { firstOf, metricLabel } from '../../spec/metrics.ts';
 import { bar, type Glyphs, padEnd, padStart, printable, type Style } from '../session/terminal.ts';
@@ -111,7 +112,7 @@ function headLines(snapshot: TopSnapshot, { style, glyphs }: TopOptions): readon
     style.bold(printable(host.hostname)),
     `gnnd ${host.version}`,
     startMs === null ? '' : `up ${formatDuration(Math.max(0, snapshot.atMs - startMs))}`,
-    `${inUse} of ${devices.length} devices in use`,
+    `${inUse} of ${counted(devices.length, 'device')} in use`,
     `${countOf(JobState.RUNNING)} running, ${countOf(JobState.PENDING)} waiting`,
     host.ready ? '' : style.yellow('takes no jobs now'),
   ];

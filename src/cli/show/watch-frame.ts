@@ -6,6 +6,7 @@ import {
   type JobProgress,
   JobState,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
+import { counted } from '../../spec/counted.ts';
 import {
   firstOf,
   metricPhrase,
@@ -238,7 +239,7 @@ function endLines(job: Job, { style, glyphs }: FrameOptions): readonly string[] 
     const at = `at the best validation (epoch ${result.bestEpoch + 1})`;
     const tested =
       best === undefined || last === undefined
-        ? `trained ${result.epochs} epochs; there are no test nodes`
+        ? `trained ${counted(result.epochs, 'epoch')}; there are no test nodes`
         : `test ${metricTitle(best.name)} ${style.bold(metricText(best))} ${at}, ` +
           `${metricText(last)} at the last`;
     return [

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { formatCount } from '../../../src/base/counted.ts';
 import {
   formatAge,
   formatBytes,
@@ -10,6 +9,7 @@ import {
   parseBytes,
   parseDurationMs,
 } from '../../../src/cli/session/units.ts';
+import { formatCount } from '../../../src/spec/counted.ts';
 import { forAll } from '../../support/random.ts';
 
 test('durations have units and may be put together', () => {
