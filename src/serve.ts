@@ -234,7 +234,7 @@ async function removeToken(name: string, flags: Flags): Promise<void> {
 
 export const program = new Command('gnnd')
   .description('trains graph neural networks on one machine; talk to it with gnnctl')
-  .version(version)
+  .version(version, '-V, --version', 'print the version of gnnd')
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : daemonExit.USAGE));
 withConfigFlags(program.command('serve').description('run the daemon in the foreground')).action(
   (flags: Flags) => serveUntilSignal(flags),

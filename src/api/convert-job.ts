@@ -50,7 +50,8 @@ export interface BesideJob {
 
 export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb.Job {
   const { progress, numEpochs, epochs, memory = null } = beside;
-  const measured = job.plan === null ? null : measurementOf(epochs, job.plan);
+  const isWhole = view === 'FULL';
+  const measured = job.plan === null || !isWhole ? null : measurementOf(epochs, job.plan);
   const message = create(pb.JobSchema, {
     name: `jobs/${job.id}`,
     uid: job.uid,
@@ -63,7 +64,7 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
     attempts: job.attempts
       .slice(-attemptsMax)
       .map((attempt) => attemptInit(attempt, view === 'FULL')),
-    epochs: epochs.map((report) => epochInit(report, report.executorTimes)),
+    epochs: epochs.map((report) => epochInit(report, isWhole ? report.executorTimes : [])),
     numEpochs,
     pace: paceInit(job.plan, measured),
     memory: memory === null ? undefined : memoryInit(memory),

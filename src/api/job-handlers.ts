@@ -163,10 +163,10 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
 }
 
 /** Of its last attempt, oldest first. */
-function newestEpochs(jobs: Jobs, job: JobRecord): readonly EpochReport[] {
+function newestEpochs(jobs: Jobs, job: JobRecord, limit = epochsShown): readonly EpochReport[] {
   const attempt = job.attempts.at(-1)?.number ?? 0;
-  const first = Math.max(0, jobs.epochCount(job) - epochsShown);
-  return jobs.epochs(job.id, attempt, first, epochsShown).map(({ report }) => report);
+  const first = Math.max(0, jobs.epochCount(job) - limit);
+  return jobs.epochs(job.id, attempt, first, limit).map(({ report }) => report);
 }
 
 function besideOf(jobs: Jobs, job: JobRecord): BesideJob {
@@ -233,7 +233,8 @@ function listJobs(deps: JobDeps, request: ListJobsRequest) {
   let next = page.next;
   let previous: JobRecord | null = null;
   for (const job of page.jobs) {
-    const message = jobToProto(job, besideOf(deps.jobs, job), 'LIST');
+    const beside = { ...besideOf(deps.jobs, job), epochs: newestEpochs(deps.jobs, job, 1) };
+    const message = jobToProto(job, beside, 'LIST');
     const part = toBinary(JobSchema, message);
     bytes += part.length;
     if (bytes > pageBytesMax && previous !== null) {

@@ -13,7 +13,7 @@ import { addJobCommands } from './commands/job.ts';
 import { addPage } from './commands/page.ts';
 import { addPlacementCommands } from './commands/placement.ts';
 import { addTop } from './commands/top.ts';
-import { addVersion } from './commands/version.ts';
+import { addVersion, clientVersion } from './commands/version.ts';
 import { failureOf } from './session/failure.ts';
 import type { CliIo } from './session/io.ts';
 import type { Run } from './session/run.ts';
@@ -89,6 +89,7 @@ function report(error: unknown, session: Session | null, io: CliIo): number {
 
 function globalOptions(program: Command): Command {
   return program
+    .version(clientVersion(), '-V, --version', 'print the version of gnnctl')
     .option('--address <address>', 'of the daemon: unix:PATH or HOST:PORT (GNND_ADDRESS)')
     .option('--tls', 'to HOST:PORT, with what this host trusts; implied by the next two')
     .option('--tls-ca <file>', "that signed the daemon's certificate, PEM (GNND_TLS_CA)")

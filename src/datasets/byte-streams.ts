@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { type Duplex, pipeline, Readable } from 'node:stream';
 import { TextDecoder } from 'node:util';
-import { messageOf } from '../base/errors.ts';
+import { fileProblem } from '../base/file-problem.ts';
 import { openRegular } from '../base/regular-file.ts';
 import { badFile, type ImportFailure } from './problems.ts';
 
@@ -70,7 +70,7 @@ export async function openSource(path: string): Promise<FileHandle> {
 }
 
 function unreadable(path: string, error: unknown): ImportFailure {
-  return badFile(basename(path), `cannot be read: ${messageOf(error)}`);
+  return badFile(basename(path), `cannot be read: ${fileProblem(error)}`);
 }
 
 /** What comes out of `transform` (such as gunzip) when `chunks` go in. */

@@ -372,7 +372,8 @@ class DatasetService implements Datasets {
       log.info('dataset.operation_done', { ...fields, seconds: seconds() });
     } catch (error) {
       const failure = failureOf(signal.aborted ? signal.reason : error);
-      log.error('dataset.operation_failed', { ...fields, seconds: seconds(), ...failure });
+      const level = isOurs(error, failure) ? 'error' : 'warn';
+      log[level]('dataset.operation_failed', { ...fields, seconds: seconds(), ...failure });
       this.#fail(work, failure);
     } finally {
       leave();
@@ -426,6 +427,12 @@ function readyChange({ manifest, notices, digest, bytes }: DatasetWritten) {
     numTest: manifest.split.test,
     bytes,
   };
+}
+
+/** A bug, a full disk or damaged files of ours; a source that is no good is its owner's. */
+function isOurs(error: unknown, { reason }: OperationFailure): boolean {
+  if (error instanceof ImportFailure) return false;
+  return ['INTERNAL', 'STATE_DISK_FULL', 'STORE_UNAVAILABLE', 'DATASET_CORRUPT'].includes(reason);
 }
 
 function failureOf(error: unknown): OperationFailure {

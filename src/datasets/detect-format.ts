@@ -1,6 +1,6 @@
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { sleep } from '../base/clock.ts';
-import { messageOf } from '../base/errors.ts';
+import { fileProblem } from '../base/file-problem.ts';
 import { kindOf, openRegular } from '../base/regular-file.ts';
 import { isInside } from '../base/rooted.ts';
 import type { ImportFormat } from '../records/dataset-record.ts';
@@ -73,7 +73,7 @@ export function detectBelow(root: string): DetectFormat {
       }
       return { kind: 'problem', description: `is not in ${root}, the daemon's sources_dir` };
     } catch (error) {
-      return { kind: 'problem', description: `cannot be read: ${messageOf(error)}` };
+      return { kind: 'problem', description: `cannot be read: ${fileProblem(error)}` };
     }
   };
 }
@@ -97,7 +97,7 @@ export async function detectFormat(
     }
     return await (isFolder ? folderFormat(source) : fileFormat(source));
   } catch (error) {
-    return { kind: 'problem', description: `cannot be read: ${messageOf(error)}` };
+    return { kind: 'problem', description: `cannot be read: ${fileProblem(error)}` };
   }
 }
 

@@ -2,6 +2,7 @@ import { realpath } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { parse } from 'yaml';
 import { messageOf } from '../base/errors.ts';
+import { fileProblem } from '../base/file-problem.ts';
 import { readRegular } from '../base/regular-file.ts';
 import { isInside } from '../base/rooted.ts';
 import type { DatasetTask } from '../records/dataset-record.ts';
@@ -204,7 +205,7 @@ async function vectorOf(
 async function readMetadata(context: ImportContext): Promise<Described> {
   const { source, problems } = context;
   const bytes = await readRegular(join(source, metadataName)).catch((error: unknown) => {
-    throw badFile(metadataName, `cannot be read: ${messageOf(error)}`);
+    throw badFile(metadataName, `cannot be read: ${fileProblem(error)}`);
   });
   let root: unknown;
   try {
@@ -314,7 +315,7 @@ class Yaml {
       if (isInside(await realpath(this.#root), real)) return { path: real, isCsv };
       this.#wrong(at, `names ${path}, which is not in the folder`);
     } catch (error) {
-      this.#wrong(at, `names ${path}, which cannot be read: ${messageOf(error)}`);
+      this.#wrong(at, `names ${path}, which cannot be read: ${fileProblem(error)}`);
     }
     return null;
   }

@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { messageOf } from '../base/errors.ts';
+import { fileProblem } from '../base/file-problem.ts';
 import { fileChunks, openSource } from './byte-streams.ts';
 import { badFile, formatCount, ImportFailure } from './problems.ts';
 
@@ -173,7 +173,7 @@ export async function openNpyStream(
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof ImportFailure) throw error;
-      throw badFile(path, `cannot be read: ${messageOf(error)}`);
+      throw badFile(path, `cannot be read: ${fileProblem(error)}`);
     }
   };
   try {

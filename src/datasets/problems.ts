@@ -1,4 +1,7 @@
 import type { Problem } from '../records/dataset-record.ts';
+import { formatCount } from '../spec/counted.ts';
+
+export { formatCount };
 
 /** How many problems a list keeps; the others are only counted. */
 export const problemsKept = 20;
@@ -59,9 +62,4 @@ function summaryOf(problems: readonly Problem[], problemCount: number): string {
   if (first === undefined) return `${formatCount(problemCount)} problems`;
   const more = problemCount > 1 ? ` (and ${formatCount(problemCount - 1)} more)` : '';
   return `${first.path}: ${first.description}${more}`;
-}
-
-/** 41210 as "41,210". */
-export function formatCount(count: number): string {
-  return count.toLocaleString('en-US');
 }

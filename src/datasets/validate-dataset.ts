@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { messageOf } from '../base/errors.ts';
+import { fileProblem } from '../base/file-problem.ts';
 import { readRegular } from '../base/regular-file.ts';
 import type { DatasetManifest } from '../records/dataset-record.ts';
 import type { DatasetCheck, TaskWatch, Validation } from './data-tasks.ts';
@@ -50,7 +50,7 @@ async function readManifest(
     const expected = `the import's was ${dataset.digest}`;
     problems.add('dataset.json', `was changed: its SHA-256 is ${digest}, ${expected}`);
   } catch (error) {
-    problems.add('dataset.json', `cannot be read: ${messageOf(error)}`);
+    problems.add('dataset.json', `cannot be read: ${fileProblem(error)}`);
   }
   return null;
 }

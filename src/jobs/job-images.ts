@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { setImmediate as yieldToLoop } from 'node:timers/promises';
 import { messageOf } from '../base/errors.ts';
 import type { ResumePoint } from '../records/job-record.ts';
+import { counted } from '../spec/counted.ts';
 import { imageFilesIn, imagesFolderOf, removeImages } from '../supervisor/image-files.ts';
 import type { RunnerOptions } from './runner-options.ts';
 
@@ -10,7 +11,7 @@ import type { RunnerOptions } from './runner-options.ts';
 
 export function resumedMessage({ epochs, batches, image, otherBuild }: ResumePoint): string {
   const build = otherBuild ? ', which another build of gnnd wrote: bits may differ' : '';
-  return `goes on in epoch ${epochs + 1} after ${batches} batches, from ${image}${build}`;
+  return `goes on in epoch ${epochs + 1} after ${batchesText(batches)}, from ${image}${build}`;
 }
 
 /** `error`: why one could not be written; null when they can be again. */
@@ -24,7 +25,8 @@ export function goingOnMessage(jobsFolder: string, uid: string): string {
   const image = newestImage(jobsFolder, uid);
   if (image === null) return 'begins at the beginning: there is no image';
   const [, epochs = '', batches = ''] = /^epoch-(\d+)-batch-(\d+)/.exec(image) ?? [];
-  return `goes on in epoch ${Number(epochs) + 1} after ${Number(batches)} batches, from ${image}`;
+  const next = Number(epochs) + 1;
+  return `goes on in epoch ${next} after ${batchesText(Number(batches))}, from ${image}`;
 }
 
 /** The name of a job's newest image. */
@@ -55,4 +57,8 @@ export async function sweepImages(parts: Parts): Promise<void> {
     const job = parts.store.getJobByUid(uid);
     if (job === null || job.state === 'SUCCEEDED') await dropImages(parts, uid);
   }
+}
+
+function batchesText(batches: number | bigint): string {
+  return counted(batches, 'batch', 'batches');
 }

@@ -1,3 +1,4 @@
+import { counted } from '../spec/counted.ts';
 import { beginWalk, type Claim, type Peers, type Visit, visitJob } from './queue.ts';
 import { deviceCountOf, usableFor } from './request.ts';
 import { type Device, isUsable, type QueuedJob, type SchedulerState } from './state.ts';
@@ -167,5 +168,5 @@ function describeUnhealthy({ name, quarantine }: Device): string {
 }
 
 function devicesWord(count: number): string {
-  return `${count} device${count === 1 ? '' : 's'}`;
+  return counted(count, 'device');
 }

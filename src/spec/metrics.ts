@@ -72,15 +72,14 @@ export function metricText({ name, value }: Metric): string {
   return isError(name) ? String(Number(value.toPrecision(4))) : value.toFixed(4);
 }
 
-/** "72.1 %", "micro F1 0.8123": an accuracy needs no name, it is the usual. */
+/** "accuracy 72.1 %", "micro F1 0.8123". */
 export function metricLabel(metric: Metric): string {
-  const text = metricText(metric);
-  return metric.name === 'accuracy' ? text : `${metricTitle(metric.name)} ${text}`;
+  return `${metricTitle(metric.name)} ${metricText(metric)}`;
 }
 
 /** "val micro F1 0.8123". */
 export function metricPhrase(split: string, metric: Metric): string {
-  return `${split} ${metricTitle(metric.name)} ${metricText(metric)}`;
+  return `${split} ${metricLabel(metric)}`;
 }
 
 /** What an evaluation came to, as the API says it; what came before metrics has an accuracy. */

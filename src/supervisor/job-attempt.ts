@@ -254,8 +254,11 @@ export class JobAttempt {
   #perform(step: () => Promise<void>): void {
     step().catch((error: unknown) => {
       if (this.#stopping || this.#ended) return;
-      this.#context.log.error('attempt.failed', { error: messageOf(error) });
+      const { log } = this.#context;
       const reason = attemptFailureOf(error);
+      // What the job's owner asked for cannot be, or the owner's module failed.
+      const isTheirs = reason === 'SPEC_INVALID' || reason === 'PLUGIN_FAILED';
+      log[isTheirs ? 'warn' : 'error']('attempt.failed', { error: messageOf(error) });
       this.#context.emit({ kind: 'attemptFailed', reason, message: messageOf(error) });
     });
   }

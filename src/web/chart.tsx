@@ -169,8 +169,12 @@ function colorOf(element: Element, name: string): string {
   return getComputedStyle(element).getPropertyValue(name).trim();
 }
 
+function seconds(_: UPlot, values: number[]): string[] {
+  return values.map((value) => `${value} s`);
+}
+
 function optionsOf(
-  { lines }: ChartProps,
+  { lines, x }: ChartProps,
   element: HTMLElement,
   setAt: (index: number | null) => void,
 ): UPlot.Options {
@@ -189,7 +193,7 @@ function optionsOf(
     cursor: { y: false, points: { size: 7 }, drag: { x: false, y: false } },
     scales: { x: { time: false }, share: { range: [0, 1] } },
     axes: [
-      { ...axis, size: 30 },
+      { ...axis, size: 30, ...(x === 'second' ? { values: seconds } : {}) },
       ...(hasNumbers ? [{ ...axis, size: 48 }] : []),
       ...(hasShares ? [{ ...right, values: percents, grid: { show: !hasNumbers, ...grid } }] : []),
     ],

@@ -3,7 +3,7 @@ import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 /** Numbers and times for people. */
 
 export function percent(share: number, digits = 1): string {
-  return `${(100 * share).toFixed(digits)} %`;
+  return `${(100 * share).toFixed(digits)}\u00a0%`;
 }
 
 /** Three significant digits. */
@@ -31,6 +31,17 @@ export function duration(ms: number): string {
   const [nextSize, nextUnit] = units[units.findIndex(([unitMs]) => unitMs === size) + 1] ?? [1, ''];
   const rest = Math.floor((ms - whole * size) / nextSize);
   return rest === 0 ? `${whole} ${unit}` : `${whole} ${unit} ${rest} ${nextUnit}`;
+}
+
+/** In one whole unit: `50 s`, `3 min`, `2 d`. */
+export function age(ms: number): string {
+  const [size, unit] = units.find(([unitMs]) => unitMs >= 1000 && ms >= unitMs) ?? [1000, 's'];
+  return `${Math.floor(ms / size)} ${unit}`;
+}
+
+/** Plans and notices begin in lower case: gnnctl has a title before them. */
+export function sentence(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
 export function count(value: number | bigint): string {

@@ -3,12 +3,13 @@ import { DatasetService } from '../api/gen/gnnd/v1/dataset_service_pb.ts';
 import { type Job, JobPhaseSchema } from '../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelTypeSchema } from '../api/gen/gnnd/v1/model_pb.ts';
-import { ReasonSchema } from '../api/gen/gnnd/v1/types_pb.ts';
+import { Reason, ReasonSchema } from '../api/gen/gnnd/v1/types_pb.ts';
 import { shortName } from '../spec/enum-names.ts';
 import { isError, type Metric, metricPhrase, metricTitle, testMetricsOf } from '../spec/metrics.ts';
 import { call } from './api.ts';
 import { Chart, type ChartData, type Line } from './chart.tsx';
-import { count, duration, idOf, short } from './format.ts';
+import { wallMs } from './clock.ts';
+import { age, count, duration, idOf, msOf } from './format.ts';
 import { type FeedState, isTerminal, type JobFeed } from './job-feed.ts';
 import { isInference, predictedText, StateBadge } from './jobs-view.tsx';
 import { hitRate, hitRatesOf, queueOf } from './lanes.ts';
@@ -102,18 +103,25 @@ function Parts({ job, feed }: { readonly job: Job; readonly feed: JobFeed }) {
         {timeline.value !== null && <LanesView timeline={timeline.value} />}
         {timeline.value !== null && <StagesTable timeline={timeline.value} />}
       </section>
-      <Chart title="Queue" x="second" lines={queueLines} data={queue} />
-      <section aria-labelledby="cache">
-        <h2 id="cache">Cache</h2>
-        {rate !== null && <Chart title="Hit rate" x="second" lines={cacheLines} data={hits} />}
-        {plan.value !== null && (
-          <HotRanks
-            plan={plan.value}
-            nodes={nodes.value === null ? null : Number(nodes.value.numNodes)}
-            hits={rate}
-          />
-        )}
-      </section>
+      {/* Nobody samples ahead of an inference, nor keeps rows for it. */}
+      {!isInference(job) && (
+        <>
+          <Chart title="Queue" x="second" lines={queueLines} data={queue} />
+          <section aria-labelledby="cache">
+            <h2 id="cache">Cache</h2>
+            {rate !== null && rate > 0 && (
+              <Chart title="Hit rate" x="second" lines={cacheLines} data={hits} />
+            )}
+            {plan.value !== null && (
+              <HotRanks
+                plan={plan.value}
+                nodes={nodes.value === null ? null : Number(nodes.value.numNodes)}
+                hits={rate}
+              />
+            )}
+          </section>
+        </>
+      )}
       <Trouble error={plan.error} />
       {plan.value !== null && <PlanView plan={plan.value} />}
       <Attempts job={job} />
@@ -187,16 +195,40 @@ function Head({ job, epochs }: { readonly job: Job; readonly epochs: number }) {
           </>
         )}
         {remainingMs > 0 && <span>{duration(remainingMs)} left</span>}
-        {progress !== undefined && <span>{short(progress.seedsPerSecond)} seeds a second</span>}
+        {progress !== undefined && (
+          <span>{count(Math.round(progress.seedsPerSecond))} seeds a second</span>
+        )}
         {tested !== undefined && <span>{metricPhrase('test', tested)}</span>}
       </p>
-      <p class="empty">
-        <span>{effectiveSpec?.dataset ?? ''}</span>
-        {model !== undefined && <span>{shortName(ModelTypeSchema, model)}</span>}
-        {job.deviceKindChoice !== '' && <span>{job.deviceKindChoice}</span>}
-      </p>
+      <dl>
+        <Fact name="Dataset" text={effectiveSpec?.dataset ?? ''} />
+        <Fact name="Model" text={model === undefined ? '' : shortName(ModelTypeSchema, model)} />
+        <Fact name="Devices" text={job.deviceKindChoice} />
+        <Fact name="Made" text={msOf(job.createTime) === null ? '' : madeText(job)} />
+      </dl>
     </section>
   );
+}
+
+function reasonOf(reason: Reason): string {
+  return reason > Reason.NONE ? shortName(ReasonSchema, reason) : '';
+}
+
+function Fact({ name, text }: { readonly name: string; readonly text: string }) {
+  if (text === '') return null;
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{text}</dd>
+    </div>
+  );
+}
+
+/** When, and how long it ran where it has ended. */
+function madeText({ createTime, startTime, endTime }: Job): string {
+  const [madeMs, startMs, endMs] = [createTime, startTime, endTime].map(msOf);
+  const made = `${age(Math.max(0, wallMs() - (madeMs ?? 0)))} ago`;
+  return startMs == null || endMs == null ? made : `${made}, ran ${duration(endMs - startMs)}`;
 }
 
 /** Why there was more than one. */
@@ -209,7 +241,7 @@ function Attempts({ job }: { readonly job: Job }) {
       <ul class="attempts">
         {told.map(({ number, message, exits, endReason }) => (
           <li key={number}>
-            <b>{number}</b> {shortName(ReasonSchema, endReason)} {message}
+            <b>Attempt {number}</b> {reasonOf(endReason)} {message}
             {exits.map(({ device, pid, reason, signal }) => (
               <small key={pid}>
                 {device}: {shortName(ReasonSchema, reason)} {signal}

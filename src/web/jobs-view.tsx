@@ -3,11 +3,12 @@ import { DeviceState, DeviceStateSchema, HostService } from '../api/gen/gnnd/v1/
 import { JobKind } from '../api/gen/gnnd/v1/inference_pb.ts';
 import { type Job, JobStateSchema } from '../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../api/gen/gnnd/v1/job_service_pb.ts';
+import { counted } from '../spec/counted.ts';
 import { shortName } from '../spec/enum-names.ts';
-import { metricLabel } from '../spec/metrics.ts';
+import { firstOf, type Metric, metricLabel, valMetricOf } from '../spec/metrics.ts';
 import { call } from './api.ts';
 import { wallMs } from './clock.ts';
-import { count, duration, idOf, msOf, short } from './format.ts';
+import { age, count, idOf, msOf, short } from './format.ts';
 import { Trouble } from './trouble.tsx';
 import { usePolled } from './use-feed.ts';
 
@@ -70,9 +71,10 @@ function JobTable({ jobs }: { readonly jobs: readonly Job[] }) {
 }
 
 function JobRow({ job }: { readonly job: Job }) {
-  const { progress, result } = job;
+  const { progress } = job;
   const planned = job.effectiveSpec?.training?.epochs ?? progress?.epochs ?? 0;
-  const [validation] = result?.bestValMetrics ?? progress?.valMetrics ?? [];
+  const loss = lossOf(job);
+  const validation = validationOf(job);
   const madeMs = msOf(job.createTime);
   return (
     <tr>
@@ -95,18 +97,38 @@ function JobRow({ job }: { readonly job: Job }) {
               aria-label="Epochs that ended"
             />
             <small>
-              {job.numEpochs} of {planned}
+              {count(job.numEpochs)} of {count(planned)}
             </small>
           </>
         )}
       </td>
-      <td data-label="Loss">{progress === undefined ? '–' : short(progress.loss)}</td>
-      <td data-label="Validation">{validation === undefined ? '–' : metricLabel(validation)}</td>
-      <td data-label="Made">
-        {madeMs === null ? '–' : `${duration(Math.max(0, wallMs() - madeMs))} ago`}
+      <td data-label="Loss" class="number">
+        {loss === null ? '–' : short(loss)}
+      </td>
+      <td data-label="Validation" class="number">
+        {validation === undefined ? '–' : metricLabel(validation)}
+      </td>
+      <td data-label="Made" class="number">
+        {madeMs === null ? '–' : `${age(Math.max(0, wallMs() - madeMs))} ago`}
       </td>
     </tr>
   );
+}
+
+/** Of the epoch that runs, else of the last one that ended; null before any. */
+function lossOf({ progress, epochs }: Job): number | null {
+  if (progress !== undefined && progress.version > 0n) return progress.loss;
+  return epochs.at(-1)?.loss ?? null;
+}
+
+/** What decides: of the best parameters once they are there, else of the last evaluation. */
+function validationOf(job: Job): Metric | undefined {
+  if (isInference(job)) return undefined;
+  const { result, progress, epochs } = job;
+  if (result !== undefined) return firstOf(result.bestValMetrics, result.bestValAccuracy);
+  const running = firstOf(progress?.valMetrics ?? [], progress?.valAccuracy ?? 0);
+  const last = epochs.at(-1);
+  return running ?? (last && valMetricOf(last));
 }
 
 /** Predicts with a model, and so has no epochs. */
@@ -116,7 +138,7 @@ export function isInference({ effectiveSpec }: Job): boolean {
 
 export function predictedText({ result }: Job): string {
   const nodes = result?.predictions?.nodes;
-  return nodes === undefined ? 'predicts' : `predicted ${count(Number(nodes))} nodes`;
+  return nodes === undefined ? 'predicts' : `predicted ${counted(nodes, 'node')}`;
 }
 
 export function StateBadge({ job }: { readonly job: Job }) {

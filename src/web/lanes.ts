@@ -1,6 +1,6 @@
 import { ExecutorRole, type ExecutorTimes } from '../api/gen/gnnd/v1/executor_pb.ts';
 import type { JobTimeline } from '../api/gen/gnnd/v1/timeline_pb.ts';
-import { msOf } from './format.ts';
+import { msOf, percent } from './format.ts';
 
 /** What a timeline shows, as numbers; no DOM here. */
 
@@ -131,6 +131,6 @@ export function sentenceOf({ shares }: Lane, index: number): string {
     .map((share, at) => ({ share, meaning: activities[at]?.meaning ?? '' }))
     .filter(({ share }) => share >= 0.01)
     .sort((a, b) => b.share - a.share)
-    .map(({ share, meaning }) => `${meaning} ${Math.round(100 * share)} %`);
+    .map(({ share, meaning }) => `${meaning} ${percent(share, 0)}`);
   return parts.length === 0 ? 'nothing told yet' : parts.join(', ');
 }

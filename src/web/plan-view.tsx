@@ -1,3 +1,4 @@
+import { ExecutorRole } from '../api/gen/gnnd/v1/executor_pb.ts';
 import { CachePolicySchema } from '../api/gen/gnnd/v1/features_pb.ts';
 import {
   type JobPlan,
@@ -6,8 +7,9 @@ import {
   type PlannedWay,
   PlanWaySchema,
 } from '../api/gen/gnnd/v1/job_plan_pb.ts';
+import { counted } from '../spec/counted.ts';
 import { shortName } from '../spec/enum-names.ts';
-import { bytes, count, duration, percent } from './format.ts';
+import { bytes, count, duration, percent, sentence } from './format.ts';
 import { roleName } from './lanes.ts';
 
 /** How devices are split and why, beside what was measured. */
@@ -16,7 +18,7 @@ export function PlanView({ plan }: { readonly plan: JobPlan }) {
   return (
     <section aria-labelledby="plan">
       <h2 id="plan">Plan</h2>
-      <p>{plan.explanation}</p>
+      <p>{sentence(plan.explanation)}</p>
       {plan.estimated && <p class="empty">Estimated: nothing was measured yet.</p>}
       <ul class="roles" aria-label="Roles">
         {plan.executors.map(({ role, device }) => (
@@ -45,6 +47,8 @@ function PerBatch({ plan, measured }: PlanProps) {
     ['Trainer (E, T)', plan.trainerBatchNs, measured?.trainerBatchNs],
     ['standby Trainer', plan.standbyBatchNs, measured?.standbyBatchNs],
   ] as const;
+  // Nobody makes batches for an inference.
+  if (rows.every(([, planned, seen]) => planned + (seen ?? 0n) === 0n)) return null;
   return (
     <table>
       <thead>
@@ -101,7 +105,8 @@ function Ways({ plan, measured }: PlanProps) {
 
 function wayText({ way, samplers, trainers }: PlannedWay): string {
   const name = shortName(PlanWaySchema, way).toLowerCase();
-  return trainers === 0 ? `${name}, ${samplers} devices` : `${name}, ${samplers} + ${trainers}`;
+  if (trainers === 0) return `${name}, ${counted(samplers, 'device')}`;
+  return `${name}, ${counted(samplers, 'Sampler')} + ${counted(trainers, 'Trainer')}`;
 }
 
 function timeOf(ns: bigint | undefined): string {
@@ -120,43 +125,47 @@ export function HotRanks({
 }) {
   const { cache } = plan;
   if (cache === undefined) return <p class="empty">Not planned yet.</p>;
-  const kept = [
+  const hasStandby = plan.executors.some(({ role }) => role === ExecutorRole.STANDBY);
+  const all = [
     ['Trainers keep', Number(cache.trainerRows), 'kept'],
-    ['standby Trainers keep', Number(cache.standbyRows), 'kept'],
+    ['standby Trainers keep', hasStandby ? Number(cache.standbyRows) : 0, 'kept'],
     ['pinned in the host’s memory', Number(cache.pinnedRows), 'pinned'],
   ] as const;
+  const kept = all.filter(([, rows]) => rows > 0);
   const rowBytes = Number(cache.rowBytes);
   const share = nodes === null ? 0 : Number(cache.trainerRows) / nodes;
   return (
     <>
       <p>
-        {cache.explanation}; ordered by {shortName(CachePolicySchema, cache.policy)}
-        {hits !== null &&
+        {sentence(cache.explanation)}
+        {kept.length > 0 && `; ordered by ${shortName(CachePolicySchema, cache.policy)}`}
+        {kept.length > 0 &&
+          hits !== null &&
           `: the hottest ${percent(share)} of the rows answered ${percent(hits)} of the reads.`}
       </p>
-      {nodes !== null && nodes > 0 && (
+      {nodes !== null && nodes > 0 && kept.length > 0 && (
         <ul class="ranks">
-          {kept
-            .filter(([, rows]) => rows > 0)
-            .map(([who, rows, kind]) => (
-              <li key={who}>
-                <span>
-                  {who} ranks 0 to {count(rows - 1)} of {count(nodes)}, {bytes(rows * rowBytes)}
-                </span>
-                <svg class="rank-map" data-kind={kind} aria-hidden="true">
-                  <rect class="all" width="100%" height="100%" />
-                  <rect
-                    class="part"
-                    width={`${(100 * Math.min(nodes, rows)) / nodes}%`}
-                    height="100%"
-                  />
-                </svg>
-              </li>
-            ))}
+          {kept.map(([who, rows, kind]) => (
+            <li key={who}>
+              <span>
+                {who} ranks 0 to {count(rows - 1)} of {count(nodes)}, {bytes(rows * rowBytes)}
+              </span>
+              <svg class="rank-map" data-kind={kind} aria-hidden="true">
+                <rect class="all" width="100%" height="100%" />
+                <rect
+                  class="part"
+                  width={`${(100 * Math.min(nodes, rows)) / nodes}%`}
+                  height="100%"
+                />
+              </svg>
+            </li>
+          ))}
         </ul>
       )}
-      <p>{cache.prefetchExplanation}</p>
-      {cache.pinnedExplanation !== '' && <p>{cache.pinnedExplanation}</p>}
+      <p>
+        Prefetch {cache.prefetch ? 'on' : 'off'}: {cache.prefetchExplanation}
+      </p>
+      {cache.pinnedExplanation !== '' && <p>Pinned rows: {cache.pinnedExplanation}</p>}
     </>
   );
 }

@@ -316,7 +316,7 @@ test('gnnctl predicts, and says before what it will take', async () => {
   const dry = await gnnctl(...args, '--dry-run');
   expect(dry.exitCode).toBe(0);
   expect(dry.stderr).toMatch(
-    /inference: 2708 nodes in at most 1 chunks; .* of files, .* beside them/,
+    /inference: 2,708 nodes in at most 1 chunk; .* of files, .* beside them/,
   );
   expect(existsSync(out)).toBe(false);
   expect(await gnnctl(...args, '--id', 'taken')).toMatchObject({ exitCode: 0 });

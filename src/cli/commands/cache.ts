@@ -11,11 +11,12 @@ import {
 } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
 import { CachePolicy, CachePolicySchema } from '../../api/gen/gnnd/v1/features_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { formatCount } from '../../spec/counted.ts';
 import { shortName } from '../../spec/enum-names.ts';
 import { collect, integerOf, numbersOf, optional, samplingOf, seedOf } from '../read/flags.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
-import { formatBytes, formatCount, formatNs, formatPercent } from '../session/units.ts';
+import { formatBytes, formatNs, formatPercent } from '../session/units.ts';
 import { idOf, resourceName } from '../show/job-text.ts';
 import { type Column, factLines, printOne, tableOf } from '../show/output.ts';
 import { samplingName } from '../show/sampling-text.ts';

@@ -21,6 +21,7 @@ import {
   OperationSchema,
 } from '../../api/gen/gnnd/v1/types_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { formatCount } from '../../spec/counted.ts';
 import { numberOf, shortName, shortNames } from '../../spec/enum-names.ts';
 import { idPattern } from '../../spec/limits.ts';
 import { collectPages } from '../read/pages.ts';
@@ -28,8 +29,8 @@ import { CliError } from '../session/exit.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { printable, type Style } from '../session/terminal.ts';
-import { formatAge, formatBytes, formatCount } from '../session/units.ts';
-import { classesNoun, noticesOf, taskText } from '../show/dataset-text.ts';
+import { formatAge, formatBytes } from '../session/units.ts';
+import { classesNouns, noticesOf, taskText } from '../show/dataset-text.ts';
 import { idOf, isoTime, resourceName, wallMs } from '../show/job-text.ts';
 import { type Column, type Fact, printList, printOne } from '../show/output.ts';
 import { waitForOperation } from './operations.ts';
@@ -229,7 +230,7 @@ function messageFacts(dataset: Dataset): readonly Fact[] {
 
 /** People read what it counts; scripts find it under one key. */
 function classesFact(dataset: Dataset): Fact {
-  const noun = classesNoun(dataset);
+  const noun = classesNouns(dataset).many;
   const title = noun.slice(0, 1).toUpperCase() + noun.slice(1);
   return [title, formatCount(dataset.numClasses), String(dataset.numClasses), 'classes'];
 }

@@ -7,6 +7,7 @@ import {
   HostService,
 } from '../../api/gen/gnnd/v1/host_service_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { counted } from '../../spec/counted.ts';
 import { shortName } from '../../spec/enum-names.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
@@ -42,7 +43,7 @@ async function collectGarbage(
     columns,
     nameOf: ({ name }) => name,
   });
-  const things = answer.itemCount === 1n ? '1 thing' : `${answer.itemCount} things`;
+  const things = counted(answer.itemCount, 'thing');
   const total = `${things}, ${formatBytes(Number(answer.bytes))}`;
   if (answer.itemCount === 0n) session.say('nothing is beyond its limit');
   else session.say(dryRun ? `${total}; nothing was removed` : `removed ${total}`);

@@ -9,11 +9,20 @@ import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
 import { type JobSpec, JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
 import { TrainingSpecSchema } from '../../api/gen/gnnd/v1/training_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { formatCount } from '../../spec/counted.ts';
+import {
+  isError,
+  type Metric,
+  metricPhrase,
+  metricText,
+  metricTitle,
+  testMetricsOf,
+} from '../../spec/metrics.ts';
 import { numbersOf, usage } from '../read/flags.ts';
 import { CliError } from '../session/exit.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
-import { formatCount, formatPercent } from '../session/units.ts';
+import { formatPercent } from '../session/units.ts';
 import { givenUpRowsOf } from '../show/job-view.ts';
 import { type Column, tableOf } from '../show/output.ts';
 import { type Chart, type Range, svgOf } from '../show/svg.ts';
@@ -54,8 +63,8 @@ interface ReportFlags {
 export interface HistoryCell {
   readonly gradientShare: number;
   readonly staleSteps: number;
-  /** At the best epoch; 0 to 1. */
-  readonly testAccuracy: number;
+  /** What decides, of the test nodes at the best epoch. */
+  readonly test: Metric;
   /** Feature rows that batches would read without a cache and without history. */
   readonly wantedRows: number;
   /** What was not read from the host's memory or disk, as a share of these. */
@@ -108,8 +117,7 @@ async function reportHistory(session: Session, flags: ReportFlags): Promise<numb
       ended += 1;
       const history =
         staleSteps === 0 ? 'no history' : `p_grad ${gradientShare}, t_stale ${staleSteps}`;
-      const accuracy = formatPercent(job.result?.testAccuracyBest ?? 0);
-      const what = `${history}, random seed ${seed}: test accuracy ${accuracy}`;
+      const what = `${history}, random seed ${seed}: ${metricPhrase('test', testOf([job]))}`;
       session.say(`job ${ended} of ${total}: ${what}`);
     }
     return sumsOf(jobs);
@@ -142,7 +150,7 @@ async function trained(session: Session, spec: JobSpec): Promise<Job> {
 }
 
 interface Sums {
-  readonly accuracy: number;
+  readonly test: Metric;
   readonly cached: number;
   readonly read: number;
   readonly pruned: number;
@@ -159,14 +167,19 @@ interface Sums {
   readonly batchNs: number;
 }
 
-/** Of all epochs of jobs; their accuracies' mean. */
+/** The mean over jobs of what decides; 0 where there are no test nodes. */
+function testOf(jobs: readonly Job[]): Metric {
+  const found = jobs.flatMap(({ result }) => (result && testMetricsOf(result).best) ?? []);
+  return { name: found[0]?.name ?? 'accuracy', value: mean(found.map(({ value }) => value)) };
+}
+
+/** Of all epochs of jobs; the mean of what they came to. */
 export function sumsOf(jobs: readonly Job[]): Sums {
   const times = jobs.flatMap(({ epochs }) => epochs.flatMap((epoch) => epoch.executorTimes));
   const sum = (of: (one: (typeof times)[number]) => bigint | number) =>
     times.reduce((total, one) => total + Number(of(one)), 0);
-  const accuracies = jobs.map(({ result }) => result?.testAccuracyBest ?? 0);
   return {
-    accuracy: mean(accuracies),
+    test: testOf(jobs),
     cached: sum(({ cachedRows }) => cachedRows),
     read: sum(({ peerRows, readRows }) => peerRows + readRows),
     pruned: sum(({ prunedRows }) => prunedRows),
@@ -192,13 +205,13 @@ export function cellOf(
   sums: Sums,
   plain: Sums,
 ): HistoryCell {
-  const { accuracy, cached, read, pruned, lookups, hits, pruneNs, historyNs, batchNs } = sums;
+  const { test, cached, read, pruned, lookups, hits, pruneNs, historyNs, batchNs } = sums;
   const share = (part: number, whole: number) => (whole === 0 ? 0 : part / whole);
   const ofCompared = (part: number) => (sums.compared === 0 ? null : part / sums.compared);
   const wantedRows = cached + read + pruned;
   return {
     ...setting,
-    testAccuracy: accuracy,
+    test,
     wantedRows,
     saving: share(wantedRows - read, wantedRows),
     hitRate: share(hits, lookups),
@@ -228,13 +241,17 @@ function right(
   };
 }
 
-const columns: readonly Column<HistoryCell>[] = [
+const columnsOf = (metric: string): readonly Column<HistoryCell>[] => [
   {
     title: 'P_GRAD',
     shown: ({ gradientShare }) => (gradientShare === 0 ? 'off' : String(gradientShare)),
   },
   right('T_STALE', ({ staleSteps }) => staleSteps, formatCount),
-  right('ACCURACY', ({ testAccuracy }) => testAccuracy),
+  right(
+    metricTitle(metric).toUpperCase(),
+    ({ test }) => test.value,
+    (value) => metricText({ name: metric, value }),
+  ),
   right('I/O SAVED', ({ saving }) => saving),
   right('HITS', ({ hitRate }) => hitRate),
   right('SIMILAR', ({ similarShare }) => similarShare),
@@ -256,6 +273,7 @@ interface Report {
 }
 
 function printCells(session: Session, report: Report): void {
+  const columns = columnsOf(report.cells[0]?.test.name ?? 'accuracy');
   if (session.format === 'json') session.print(JSON.stringify(report, null, 2));
   else if (session.format === 'jsonl') session.print(JSON.stringify(report));
   else if (session.format === 'yaml') session.print(stringify(report));
@@ -267,7 +285,10 @@ function printCells(session: Session, report: Report): void {
   } else session.print(tableOf(session, columns, report.cells));
 }
 
-/** Saving and accuracy over t_stale, a line for each p_grad, as the paper's figure 13. */
+/**
+ * Saving and what decides over t_stale, a line for each p_grad, as the paper's figure 13. Axes are
+ * in percent: errors are not drawn.
+ */
 export function historyCharts(dataset: string, cells: readonly HistoryCell[]): readonly Chart[] {
   const shares = [...new Set(cells.map(({ gradientShare }) => gradientShare))];
   const ages = [...new Set(cells.map(({ staleSteps }) => staleSteps))].filter((age) => age > 0);
@@ -288,15 +309,17 @@ export function historyCharts(dataset: string, cells: readonly HistoryCell[]): r
       }),
     })),
   });
+  const metric = cells[0]?.test.name ?? 'accuracy';
+  const title = `test ${metricTitle(metric)}`;
   return [
     chart('feature rows that were not read', ({ saving }) => saving),
-    chart('test accuracy', ({ testAccuracy }) => testAccuracy, around(cells)),
+    ...(isError(metric) ? [] : [chart(title, ({ test }) => test.value, around(cells))]),
   ];
 }
 
 /** Differences of accuracy are a point or two: an axis of whole fives around them. */
 function around(cells: readonly HistoryCell[]): Range {
-  const percents = cells.map(({ testAccuracy }) => 100 * testAccuracy);
+  const percents = cells.map(({ test }) => 100 * test.value);
   const low = Math.max(0, Math.floor(Math.min(...percents) / 5) * 5);
   return { low, high: Math.max(low + 5, Math.ceil(Math.max(...percents) / 5) * 5) };
 }

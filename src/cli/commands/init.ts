@@ -4,14 +4,18 @@ import { Document, isMap, isScalar, isSeq, parse, parseDocument } from 'yaml';
 import { type Dataset, DatasetService } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
 import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
 import { JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
-import { messageOf } from '../../base/errors.ts';
+import { DatasetTask, DatasetTaskSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { fileProblem } from '../../base/file-problem.ts';
+import { counted } from '../../spec/counted.ts';
+import { shortName } from '../../spec/enum-names.ts';
+import { metricsOfTask } from '../../spec/metrics.ts';
 import { leafAt, type SpecLeaf, specLeaves } from '../../spec/spec-fields.ts';
 import { readSpec } from '../read/spec-file.ts';
 import { CliError } from '../session/exit.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
-import { classesNoun } from '../show/dataset-text.ts';
+import { classesNouns, taskText } from '../show/dataset-text.ts';
 import { resourceName } from '../show/job-text.ts';
 import { memoryLines } from '../show/memory-text.ts';
 import { specYaml } from '../show/output.ts';
@@ -57,7 +61,7 @@ const shown: ReadonlySet<string> = new Set([
   ...['propagation.operators', 'propagation.hops', 'training.epochs', 'training.batch_size'],
   ...['training.optimizer.type', 'training.optimizer.learning_rate', 'training.staleness'],
   ...['training.precision', 'training.early_stop.patience_epochs', 'evaluation.every_epochs'],
-  ...['evaluation.method', 'resources.devices'],
+  ...['evaluation.metric', 'evaluation.method', 'resources.devices'],
 ]);
 
 async function init(session: Session, given: string, flags: InitFlags): Promise<number> {
@@ -86,17 +90,27 @@ function writeNew(file: string, text: string, isForced: boolean): void {
   try {
     writeFileSync(file, text);
   } catch (error) {
-    throw new CliError(gnnctlExit.FAILURE, `cannot write ${file}: ${messageOf(error)}`);
+    throw new CliError(gnnctlExit.FAILURE, `cannot write ${file}: ${fileProblem(error)}`);
   }
 }
 
 /** The file: `spec` is the whole spec in YAML, of which the fields are kept that are `shown`. */
 export function jobFileOf(dataset: Dataset, spec: string, file: string): string {
   const { numNodes, numEdges, numFeatures, numClasses, numTrain } = dataset;
+  const nouns = classesNouns(dataset);
+  const sizes = [
+    counted(numNodes, 'node'),
+    counted(numEdges, 'edge'),
+    counted(numFeatures, 'column'),
+    counted(numClasses, nouns.one, nouns.many),
+    counted(numTrain, 'node'),
+  ];
   const document = new Document({ spec: {} });
   document.commentBefore = [
-    ` A job on ${dataset.name.slice('datasets/'.length)}: ${numNodes} nodes, ${numEdges} edges,`,
-    ` ${numFeatures} columns, ${numClasses} ${classesNoun(dataset)}, ${numTrain} nodes to train on.`,
+    ` A job on ${dataset.name.slice('datasets/'.length)}: ${sizes.slice(0, 2).join(', ')},`,
+    ` ${sizes.slice(2).join(', ')} to train on.`,
+    ` Its task is ${taskText(dataset)}: ${learnt(dataset)}. Labels decide that when a dataset is`,
+    ' imported, or gnnctl dataset import --task (docs/datasets.md).',
     `   gnnctl job create -f ${file === '-' ? 'job.yaml' : file} --follow`,
     ' What is not here has its default: gnnctl job create --dry-run shows all fields,',
     ' docs/job-spec.md explains them.',
@@ -106,8 +120,29 @@ export function jobFileOf(dataset: Dataset, spec: string, file: string): string 
   for (const { path } of kept) document.setIn(['spec', ...path.split('.')], valueAt(values, path));
   // Once more from what it says: keys that were set are plain, and take no comments.
   const written = parseDocument(document.toString());
-  for (const leaf of kept) explain(written, ['spec', ...leaf.path.split('.')], leaf);
+  for (const leaf of kept)
+    explain(written, ['spec', ...leaf.path.split('.')], withChoices(leaf, dataset));
   return written.toString({ lineWidth: 0, flowCollectionPadding: false });
+}
+
+/** What a job learns of a node. */
+function learnt({ task }: Dataset): string {
+  switch (task) {
+    case DatasetTask.MULTI_LABEL:
+      return 'several labels a node';
+    case DatasetTask.REGRESSION:
+      return 'numbers';
+    default:
+      return 'one class a node';
+  }
+}
+
+/** Metrics are those of the dataset's task. */
+function withChoices(leaf: SpecLeaf, { task }: Dataset): SpecLeaf {
+  if (leaf.path !== 'evaluation.metric') return leaf;
+  const name = shortName(DatasetTaskSchema, task || DatasetTask.CLASSIFICATION);
+  const known = Object.entries(metricsOfTask).find(([each]) => each === name);
+  return known === undefined ? leaf : { ...leaf, choices: known[1] };
 }
 
 function valueAt(values: unknown, path: string): unknown {

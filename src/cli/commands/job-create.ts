@@ -4,8 +4,9 @@ import { type Command, Option } from 'commander';
 import { type Job, JobSchema } from '../../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
 import { JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
-import { messageOf } from '../../base/errors.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { fileProblem } from '../../base/file-problem.ts';
+import { counted } from '../../spec/counted.ts';
 import {
   type Place,
   placeOf,
@@ -97,7 +98,6 @@ async function createJob(session: Session, flags: CreateFlags): Promise<number> 
 function summaryOf(job: Job): string {
   const spec = specOf(job);
   if (infers(spec)) return `${inferenceText(spec)} on ${spec?.dataset ?? ''}: ${modelText(spec)}`;
-  const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
   const rest = [
     counted(spec?.training?.epochs ?? 0, 'epoch'),
     counted(spec?.resources?.devices ?? 1, 'device'),
@@ -173,7 +173,9 @@ async function readSource(session: Session, file: string): Promise<SpecSource> {
   try {
     return { file, text: await readFile(file, 'utf8') };
   } catch (error) {
-    throw new CliError(gnnctlExit.USAGE, `cannot read the spec: ${messageOf(error)}`);
+    throw new CliError(gnnctlExit.USAGE, `cannot read the spec ${file}: ${fileProblem(error)}`, [
+      'gnnctl init DATASET writes one to begin with',
+    ]);
   }
 }
 

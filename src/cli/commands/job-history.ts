@@ -4,6 +4,7 @@ import { type Command, Option } from 'commander';
 import type { EpochReport } from '../../api/gen/gnnd/v1/epoch_report_pb.ts';
 import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { counted } from '../../spec/counted.ts';
 import { metricNames } from '../../spec/metrics.ts';
 import { collectPages } from '../read/pages.ts';
 import type { Run } from '../session/run.ts';
@@ -51,7 +52,9 @@ async function jobHistory(session: Session, given: string, flags: HistoryFlags):
       values: metricsOf(report, others),
     }));
     writeFileSync(path, tensorboardEvents(steps, wallSeconds));
-    session.say(`wrote ${items.length} epochs: tensorboard --logdir ${flags.tensorboard}`);
+    session.say(
+      `wrote ${counted(items.length, 'epoch')}: tensorboard --logdir ${flags.tensorboard}`,
+    );
     return gnnctlExit.OK;
   }
   const others = otherMetrics(items);

@@ -13,11 +13,12 @@ import {
   type SimulatedPlacement,
 } from '../../api/gen/gnnd/v1/placement_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { formatCount } from '../../spec/counted.ts';
 import { fullName, shortName } from '../../spec/enum-names.ts';
 import { integerOf, numbersOf, optional, samplingOf, seedOf, usage } from '../read/flags.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
-import { formatBytes, formatCount, formatNs, formatPercent } from '../session/units.ts';
+import { formatBytes, formatNs, formatPercent } from '../session/units.ts';
 import { idOf, resourceName } from '../show/job-text.ts';
 import { type Column, factLines, printOne, tableOf } from '../show/output.ts';
 import { samplingName } from '../show/sampling-text.ts';

@@ -10,12 +10,13 @@ import {
 import { PropagationOperatorSchema, RowDtypeSchema } from '../../api/gen/gnnd/v1/propagation_pb.ts';
 import { OperationSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { formatCount } from '../../spec/counted.ts';
 import { shortName, shortNames } from '../../spec/enum-names.ts';
 import { readSpec } from '../read/spec-file.ts';
 import { CliError } from '../session/exit.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
-import { formatBytes, formatCount, parseBytes } from '../session/units.ts';
+import { formatBytes, parseBytes } from '../session/units.ts';
 import { idOf, resourceName } from '../show/job-text.ts';
 import { type Column, type Fact, printList, printOne } from '../show/output.ts';
 import { waitForOperation } from './operations.ts';

@@ -39,7 +39,8 @@ async function printVersion(
   return gnnctlExit.OK;
 }
 
-function clientVersion(): string {
+/** Of this package. */
+export function clientVersion(): string {
   const manifest: unknown = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8'));
   const isManifest = typeof manifest === 'object' && manifest !== null && 'version' in manifest;
   return isManifest ? String(manifest.version) : 'unknown';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { messageOf } from '../../base/errors.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { fileProblem } from '../../base/file-problem.ts';
 import type { ClientTls, Identity } from './client.ts';
 import { CliError } from './exit.ts';
 import type { CliIo } from './io.ts';
@@ -48,6 +48,6 @@ function read(flag: string, path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new CliError(gnnctlExit.USAGE, `${flag} ${path}: ${messageOf(error)}`);
+    throw new CliError(gnnctlExit.USAGE, `${flag} ${path}: ${fileProblem(error)}`);
   }
 }

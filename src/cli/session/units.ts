@@ -76,11 +76,6 @@ export function formatBytes(bytes: number): string {
   return `${index === 0 ? value : threeDigits(value)} ${binaryUnits[index]}`;
 }
 
-/** `2,330,240`. */
-export function formatCount(value: number | bigint): string {
-  return String(value).replace(/\B(?=(\d{3})+$)/g, ',');
-}
-
 /** With three digits and a suffix: `950`, `18.4k`, `1.23M`. */
 export function formatRate(value: number): string {
   const suffixes = ['', 'k', 'M', 'G'] as const;

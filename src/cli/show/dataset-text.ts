@@ -10,9 +10,10 @@ export function taskText({ task }: Pick<Dataset, 'task'>): string {
 }
 
 /** What the number of classes counts. */
-export function classesNoun({ task }: Pick<Dataset, 'task'>): 'classes' | 'labels' | 'targets' {
-  if (task === DatasetTask.MULTI_LABEL) return 'labels';
-  return task === DatasetTask.REGRESSION ? 'targets' : 'classes';
+export function classesNouns({ task }: Pick<Dataset, 'task'>) {
+  if (task === DatasetTask.MULTI_LABEL) return { one: 'label', many: 'labels' } as const;
+  if (task === DatasetTask.REGRESSION) return { one: 'target', many: 'targets' } as const;
+  return { one: 'class', many: 'classes' } as const;
 }
 
 /** What an import had to say, a line each. */

@@ -1,6 +1,10 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { EvaluationMethodSchema } from '../../api/gen/gnnd/v1/evaluation_pb.ts';
+import {
+  DecidingMetric,
+  DecidingMetricSchema,
+  EvaluationMethodSchema,
+} from '../../api/gen/gnnd/v1/evaluation_pb.ts';
 import { ExecutorRole } from '../../api/gen/gnnd/v1/executor_pb.ts';
 import { InferenceNodesSchema, JobKind } from '../../api/gen/gnnd/v1/inference_pb.ts';
 import {
@@ -20,8 +24,9 @@ import { PlacementPolicySchema } from '../../api/gen/gnnd/v1/resources_pb.ts';
 import { SamplingAlgorithmSchema } from '../../api/gen/gnnd/v1/sampling_pb.ts';
 import { StalenessCompensationSchema } from '../../api/gen/gnnd/v1/training_pb.ts';
 import { Reason, ReasonSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
+import { counted } from '../../spec/counted.ts';
 import { shortName } from '../../spec/enum-names.ts';
-import { isError, type Metric, valMetricOf } from '../../spec/metrics.ts';
+import { firstOf, isError, type Metric, metricTitle, valMetricOf } from '../../spec/metrics.ts';
 import { printable, type Style } from '../session/terminal.ts';
 import { formatDuration } from '../session/units.ts';
 
@@ -103,7 +108,7 @@ export function modelText(spec: JobSpec | undefined): string {
   const width = (model?.hiddenDim ?? 0) === 0 ? '' : ` ${model?.hiddenDim}`;
   if (propagation !== undefined && (propagation.hops ?? 0) > 0) {
     const names = propagation.operators.map((each) => shortName(PropagationOperatorSchema, each));
-    return `${type}${width}, ${propagation.hops} hops of ${names.join(', ')}`;
+    return `${type}${width}, ${counted(propagation.hops ?? 0, 'hop')} of ${names.join(', ')}`;
   }
   const algorithm = sampling?.algorithm ?? 0;
   const drawn = algorithm <= 1 ? '' : `, ${shortName(SamplingAlgorithmSchema, algorithm)}`;
@@ -158,7 +163,7 @@ export function inferenceText(spec: JobSpec | undefined): string {
 
 /** `2449029 nodes in /var/lib/gnnd/jobs/…/predictions`. */
 export function predictionsText({ nodes, folder }: JobPredictions): string {
-  return `${nodes} nodes in ${printable(folder)}`;
+  return `${counted(nodes, 'node')} in ${printable(folder)}`;
 }
 
 export function evaluationText(spec: JobSpec | undefined): string {
@@ -202,18 +207,32 @@ export function epochText(job: Job): string {
 export function bestValMetric(job: Job): Metric | null {
   if (infers(specOf(job))) return null;
   const { result, progress } = job;
-  if (result !== undefined) {
-    const { bestValMetrics: valMetrics, bestValAccuracy: valAccuracy } = result;
-    return valMetricOf({ valMetrics, valAccuracy }) ?? null;
-  }
+  if (result !== undefined) return firstOf(result.bestValMetrics, result.bestValAccuracy) ?? null;
   const evaluated = job.epochs.flatMap((report) => valMetricOf(report) ?? []);
   const best = evaluated.reduce<Metric | null>(
     (one, other) => (one === null || isBetter(other, one) ? other : one),
     null,
   );
   if (best !== null || progress === undefined) return best;
-  const { valMetrics, valAccuracy } = progress;
-  return valMetricOf({ valMetrics, valAccuracy: valAccuracy || undefined }) ?? null;
+  return firstOf(progress.valMetrics, progress.valAccuracy) ?? null;
+}
+
+/** Of the epoch that runs, else of the last one; null before there was one. */
+export function lossOf({ progress, epochs }: Job): number | null {
+  if (progress !== undefined && progress.version > 0n) return progress.loss;
+  return epochs.at(-1)?.loss ?? null;
+}
+
+/** "micro F1": what decides which parameters are the best, also before anything was evaluated. */
+export function decidingTitle(job: Job): string {
+  const found = bestValMetric(job);
+  if (found !== null) return metricTitle(found.name);
+  const { metric = 0 } = specOf(job)?.evaluation ?? {};
+  // The daemon has decided by the dataset's task; specs from before it did are of classes.
+  const isDecided = metric > DecidingMetric.AUTO;
+  return isDecided
+    ? metricTitle(shortName(DecidingMetricSchema, metric).toLowerCase())
+    : 'accuracy';
 }
 
 function isBetter(one: Metric, other: Metric): boolean {

@@ -11,17 +11,18 @@ import {
 } from '../../api/gen/gnnd/v1/job_pb.ts';
 import type { MemoryPlan } from '../../api/gen/gnnd/v1/memory_plan_pb.ts';
 import { TopologySourceSchema } from '../../api/gen/gnnd/v1/resources_pb.ts';
+import { formatCount } from '../../spec/counted.ts';
 import { shortName } from '../../spec/enum-names.ts';
-import { type Metric, metricText, metricTitle, testMetricsOf } from '../../spec/metrics.ts';
+import {
+  type Metric,
+  metricLabel,
+  metricText,
+  metricTitle,
+  testMetricsOf,
+} from '../../spec/metrics.ts';
 import type { Session } from '../session/session.ts';
 import { printable } from '../session/terminal.ts';
-import {
-  formatAge,
-  formatBytes,
-  formatCount,
-  formatDuration,
-  formatPercent,
-} from '../session/units.ts';
+import { formatAge, formatBytes, formatDuration, formatPercent } from '../session/units.ts';
 import {
   bestValMetric,
   epochText,
@@ -32,6 +33,7 @@ import {
   idOf,
   inferenceText,
   isoTime,
+  lossOf,
   modelText,
   paintState,
   phaseText,
@@ -66,12 +68,11 @@ export function jobColumns(session: Session): readonly Column<Job>[] {
     },
     { title: 'EPOCH', align: 'right', shown: epochText },
     {
-      title: 'VAL ACC',
+      title: 'VALIDATION',
       align: 'right',
       shown(job) {
         const best = bestValMetric(job);
-        if (best === null || best.name === 'accuracy') return best === null ? '' : metricText(best);
-        return `${metricTitle(best.name)} ${metricText(best)}`;
+        return best === null ? '' : metricLabel(best);
       },
       plain: (job) => String(bestValMetric(job)?.value ?? ''),
     },
@@ -107,6 +108,7 @@ export function jobColumns(session: Session): readonly Column<Job>[] {
     { title: 'BY', isWide: true, shown: ({ createdBy }) => printable(createdBy) },
     { title: 'REASON', isWide: true, shown: ({ reason }) => reasonText(reason) },
     { title: 'MESSAGE', isWide: true, shown: ({ message }) => printable(message) },
+    { title: 'METRIC', isWide: true, shown: (job) => bestValMetric(job)?.name ?? '' },
   ];
 }
 
@@ -132,6 +134,7 @@ function runningEvaluationFacts(progress: JobProgress | undefined): readonly Fac
 export function jobFacts(session: Session, job: Job): readonly Fact[] {
   const { progress, result } = job;
   const nowMs = session.io.clock.wallMs();
+  const loss = lossOf(job);
   const state = paintState(job.state, session.style);
   const phase = phaseText(job.phase);
   return [
@@ -154,9 +157,7 @@ export function jobFacts(session: Session, job: Job): readonly Fact[] {
     ['Ended', '', isoTime(job.endTime), 'end_time'],
     ['Epochs', epochText(job)],
     ...paceFacts(session, job.pace),
-    ...(progress === undefined || progress.epochs === 0
-      ? []
-      : ([['Loss', progress.loss.toFixed(4), String(progress.loss)]] as const)),
+    ...(loss === null ? [] : ([['Loss', loss.toFixed(4), String(loss)]] as const)),
     ...resultFacts(result),
     ...warningFacts(session, job.warnings),
   ];
@@ -298,7 +299,10 @@ export function epochColumnsOf(epochs: readonly EpochReport[]): readonly Column<
   const favours = epochs.some(({ localityScale }) => localityScale > 1);
   const givesUp = epochs.some((report) => givenUpRowsOf(report) > 0);
   const names = epochs.find(({ valMetrics }) => valMetrics.length > 0)?.valMetrics ?? [];
-  const classifies = names.length === 0 || names[0]?.name === 'accuracy';
+  const hasAccuracy = epochs.some(
+    (each) => each.trainAccuracy > 0 || each.valAccuracy !== undefined,
+  );
+  const classifies = names.length === 0 ? hasAccuracy : names[0]?.name === 'accuracy';
   return [
     ...firstColumns,
     ...(classifies ? accuracyColumns : names.map(({ name }) => metricColumn(name))),

@@ -5,6 +5,7 @@ import {
   RowTier,
 } from '../../api/gen/gnnd/v1/memory_plan_pb.ts';
 import { TopologySource } from '../../api/gen/gnnd/v1/resources_pb.ts';
+import { counted } from '../../spec/counted.ts';
 import { printable } from '../session/terminal.ts';
 import { formatBytes } from '../session/units.ts';
 
@@ -59,13 +60,15 @@ export function inferencePlanText(plan: InferencePlan): string {
   const { nodes, chunks, outputBytes, scratchBytes, propagationBytes } = plan;
   const beside = scratchBytes + propagationBytes;
   const meanwhile = beside === 0n ? '' : `, ${size(beside)} beside them on the disk meanwhile`;
-  return `${nodes} nodes in at most ${chunks} chunks; ${size(outputBytes)} of files${meanwhile}`;
+  const predicted = `${counted(nodes, 'node')} in at most ${counted(chunks, 'chunk')}`;
+  return `${predicted}; ${size(outputBytes)} of files${meanwhile}`;
 }
 
 /** Of jobs on devices that have memory of their own. */
 function pinnedLines({ pinnedRows, pinnedExplanation }: MemoryPlan): readonly string[] {
   if (pinnedExplanation === '') return [];
-  const rows = pinnedRows === 0n ? '' : `${pinnedRows} rows that devices read by themselves, `;
+  const rows =
+    pinnedRows === 0n ? '' : `${counted(pinnedRows, 'row')} that devices read by themselves, `;
   return [`  pinned ${rows}${printable(pinnedExplanation)}`];
 }
 

@@ -15,10 +15,11 @@ import {
 } from '../../api/gen/gnnd/v1/job_plan_pb.ts';
 import { JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
 import { StandbyPolicySchema } from '../../api/gen/gnnd/v1/resources_pb.ts';
+import { counted, formatCount } from '../../spec/counted.ts';
 import { shortName } from '../../spec/enum-names.ts';
 import type { Session } from '../session/session.ts';
 import { printable } from '../session/terminal.ts';
-import { formatBytes, formatCount, formatNs } from '../session/units.ts';
+import { formatBytes, formatNs } from '../session/units.ts';
 import { idOf, policyText, roleText, stalenessText } from './job-text.ts';
 import { rowsText } from './memory-text.ts';
 import { type Column, type Fact, factLines, tableOf, warningFacts } from './output.ts';
@@ -119,7 +120,7 @@ function measuredFacts(
   const percent = `${Math.abs(100 * off).toFixed(0)} % ${off < 0 ? 'less' : 'more'}`;
   const shown = Math.abs(off) > surprisingShare ? session.style.yellow(percent) : percent;
   const times = `${formatNs(Number(batchNs))} a batch, ${formatNs(Number(epochNs))} an epoch`;
-  const of = `${epochs} epoch${epochs === 1 ? '' : 's'}`;
+  const of = counted(epochs, 'epoch');
   return [['Measured', `${times}, ${shown} (${of})`, String(batchNs), 'measured_batch_ns']];
 }
 
@@ -131,7 +132,7 @@ function cacheFacts(cache: CachePlan | undefined): readonly Fact[] {
   if (cache === undefined) return [];
   const rows = (title: string, count: bigint, key: string): Fact => [
     title,
-    `${formatCount(count)} rows, ${formatBytes(Number(count * cache.rowBytes))}`,
+    `${counted(count, 'row')}, ${formatBytes(Number(count * cache.rowBytes))}`,
     String(count),
     key,
   ];
@@ -153,7 +154,7 @@ function pinnedFacts({ pinnedRows, pinnedExplanation, rowBytes }: CachePlan): re
   if (pinnedExplanation === '') return [];
   const size = formatBytes(Number(pinnedRows * rowBytes));
   const why = printable(pinnedExplanation);
-  const text = pinnedRows === 0n ? why : `${formatCount(pinnedRows)} rows, ${size}: ${why}`;
+  const text = pinnedRows === 0n ? why : `${counted(pinnedRows, 'row')}, ${size}: ${why}`;
   return [['Pinned rows', text, String(pinnedRows), 'cache_pinned_rows']];
 }
 

@@ -12,8 +12,9 @@ import {
   JobStateSchema,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
 import type { JobTimeline } from '../../api/gen/gnnd/v1/timeline_pb.ts';
+import { counted } from '../../spec/counted.ts';
 import { shortName } from '../../spec/enum-names.ts';
-import { metricText, valMetricOf } from '../../spec/metrics.ts';
+import { firstOf, metricLabel } from '../../spec/metrics.ts';
 import { bar, type Glyphs, padEnd, padStart, printable, type Style } from '../session/terminal.ts';
 import { formatDuration, formatPercent, formatRate } from '../session/units.ts';
 import {
@@ -111,7 +112,7 @@ function headLines(snapshot: TopSnapshot, { style, glyphs }: TopOptions): readon
     style.bold(printable(host.hostname)),
     `gnnd ${host.version}`,
     startMs === null ? '' : `up ${formatDuration(Math.max(0, snapshot.atMs - startMs))}`,
-    `${inUse} of ${devices.length} devices in use`,
+    `${inUse} of ${counted(devices.length, 'device')} in use`,
     `${countOf(JobState.RUNNING)} running, ${countOf(JobState.PENDING)} waiting`,
     host.ready ? '' : style.yellow('takes no jobs now'),
   ];
@@ -136,7 +137,7 @@ function columnsOf(rows: readonly Cells[], right: ReadonlySet<number>, style: St
 
 const jobTitles = [
   ...['job', 'state', 'epoch', 'done', 'batches/s', 'rows/s', 'hits', 'queue', 'loss'],
-  ...['accuracy', 'left', ''],
+  ...['validation', 'left', ''],
 ];
 const jobNumbers = new Set([2, 3, 4, 5, 6, 7, 8, 9, 10]);
 
@@ -188,8 +189,8 @@ function jobCells({ job, rows }: TopJob): Cells {
 }
 
 function valText({ valMetrics, valAccuracy }: NonNullable<Job['progress']>): string {
-  const metric = valMetricOf({ valMetrics, valAccuracy: valAccuracy || undefined });
-  return metric === undefined || metric.value === 0 ? '' : metricText(metric);
+  const metric = firstOf(valMetrics, valAccuracy);
+  return metric === undefined ? '' : metricLabel(metric);
 }
 
 function activityText({ phase, progress }: Job): string {
@@ -278,6 +279,7 @@ export function topJson(snapshot: TopSnapshot) {
 
 function jobJson({ job, rows }: TopJob) {
   const { progress } = job;
+  const metric = firstOf(progress?.valMetrics ?? [], progress?.valAccuracy ?? 0);
   return {
     job: idOf(job.name),
     state: shortName(JobStateSchema, job.state),
@@ -296,7 +298,8 @@ function jobJson({ job, rows }: TopJob) {
     queueDepth: progress?.queueDepth ?? null,
     queueCapacity: progress?.queueCapacity ?? null,
     loss: progress?.loss ?? null,
-    valAccuracy: progress?.valAccuracy ?? null,
+    valAccuracy: metric?.name === 'accuracy' ? metric.value : null,
+    valMetric: metric === undefined ? null : { name: metric.name, value: metric.value },
     remainingMs: progress === undefined ? null : Number(progress.remainingMs) || null,
   };
 }

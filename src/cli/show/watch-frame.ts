@@ -6,7 +6,9 @@ import {
   type JobProgress,
   JobState,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
+import { counted } from '../../spec/counted.ts';
 import {
+  firstOf,
   metricPhrase,
   metricText,
   metricTitle,
@@ -26,6 +28,7 @@ import {
 } from '../session/terminal.ts';
 import { formatAge, formatDuration, formatPercent, formatRate } from '../session/units.ts';
 import {
+  decidingTitle,
   evaluationLeft,
   evaluationShare,
   evaluationTitle,
@@ -150,10 +153,9 @@ function progressLines(
 
 /** What decides, of the last evaluation. */
 function valFact(job: Job, { valMetrics, valAccuracy }: JobProgress): [string, string] {
-  const metric = valMetricOf({ valMetrics, valAccuracy });
-  if (metric === undefined) return ['val accuracy', '-'];
-  const text = job.epochs.length > 0 ? metricText(metric) : '-';
-  return [`val ${metricTitle(metric.name)}`, text];
+  const metric = firstOf(valMetrics, valAccuracy);
+  const isKnown = metric !== undefined && job.epochs.length > 0;
+  return [`val ${decidingTitle(job)}`, isKnown ? metricText(metric) : '-'];
 }
 
 function evaluationLines(
@@ -237,7 +239,7 @@ function endLines(job: Job, { style, glyphs }: FrameOptions): readonly string[] 
     const at = `at the best validation (epoch ${result.bestEpoch + 1})`;
     const tested =
       best === undefined || last === undefined
-        ? `trained ${result.epochs} epochs; there are no test nodes`
+        ? `trained ${counted(result.epochs, 'epoch')}; there are no test nodes`
         : `test ${metricTitle(best.name)} ${style.bold(metricText(best))} ${at}, ` +
           `${metricText(last)} at the last`;
     return [

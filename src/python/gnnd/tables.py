@@ -15,26 +15,13 @@ from gnnd.words import shown
 
 #: Rows of a piece that is written, and of a row group.
 PIECE_ROWS = 1 << 16
-#: How columns may be packed for the daemon.
-CODECS = {"UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI"}
 
 
 def put_file(folder: Path, name: str, source: str | os.PathLike[str]) -> None:
-    """Makes `NAME.parquet` of a Parquet file: a hard link, or a copy on another disk.
-
-    A file that is packed in a way which the daemon does not read is written anew, a piece at a
-    time; that needs pyarrow.
-    """
+    """Makes `NAME.parquet` of a Parquet file: a hard link, or a copy on another disk."""
     file = folder / f"{name}.parquet"
     with reading(source):
         open(source, "rb").close()
-    if not _is_packed_well(source):
-        from pyarrow import parquet
-
-        with _arrow_errors(os.fspath(source)):
-            opened = parquet.ParquetFile(source)
-            _write(file, opened.schema_arrow, opened.iter_batches(batch_size=PIECE_ROWS))
-        return
     try:
         os.link(source, file)
     except OSError:
@@ -74,22 +61,6 @@ def put_frame(folder: Path, name: str, frame: Any) -> None:
     with _arrow_errors(name):
         schema = pa.schema(fields)
         _write(file, schema, pieces(schema))
-
-
-def _is_packed_well(source: str | os.PathLike[str]) -> bool:
-    """Where nobody can tell the daemon does, by the column."""
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        return True
-    with _arrow_errors(os.fspath(source)):
-        about = parquet.read_metadata(source)
-    groups = (about.row_group(index) for index in range(about.num_row_groups))
-    return all(
-        group.column(index).compression in CODECS
-        for group in groups
-        for index in range(group.num_columns)
-    )
 
 
 @contextmanager

@@ -220,7 +220,7 @@ test('checkpoints are listed for people and for programs', async () => {
   const plain = await gnnctl(['list', 'mine']);
   expect(plain.stdout.split('\n')[1]).toBe('best\t8\t0.75\t0.5\t6\t\t');
   const table = await gnnctl(['list', 'mine', '-o', 'table']);
-  expect(table.stdout).toMatch(/best +8 +75\.0 % +50\.0 % +6 B\nlast +10/);
+  expect(table.stdout).toMatch(/best +8 +accuracy 75\.0 % +accuracy 50\.0 % +6 B\nlast +10/);
   const json = await gnnctl(['list', 'mine', '-o', 'json']);
   expect(JSON.parse(json.stdout).checkpoints[1]).toMatchObject({ epoch: 9, bytes: '6' });
   expect((await gnnctl(['list', 'mine', '-o', 'name'])).stdout).toBe('best\nlast\n');

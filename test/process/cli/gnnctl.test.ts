@@ -159,9 +159,9 @@ test('lists are tables for people and tab-separated for programs, over all pages
   const table = await gnnctl([...list, '-o', 'table'], { clock });
   expect(table.stdout).toBe(
     [
-      'JOB       STATE    EPOCH  VAL ACC  DATASET          TIME  AGE',
-      'npm-sage  RUNNING   4/10   68.0 %  npm-deps-2016  2h 01m   2h',
-      'b         RUNNING   4/10   68.0 %  npm-deps-2016  2h 01m   2h',
+      'JOB       STATE    EPOCH       VALIDATION  DATASET          TIME  AGE',
+      'npm-sage  RUNNING   4/10  accuracy 68.0 %  npm-deps-2016  2h 01m   2h',
+      'b         RUNNING   4/10  accuracy 68.0 %  npm-deps-2016  2h 01m   2h',
       '',
     ].join('\n'),
   );

@@ -1,15 +1,17 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { DatasetSchema, DatasetService } from '../../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import { DecidingMetric } from '../../../src/api/gen/gnnd/v1/evaluation_pb.ts';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { JobSpecSchema } from '../../../src/api/gen/gnnd/v1/job_spec_pb.ts';
 import { ModelType } from '../../../src/api/gen/gnnd/v1/model_pb.ts';
 import { PropagationOperator } from '../../../src/api/gen/gnnd/v1/propagation_pb.ts';
 import { SamplingAlgorithm } from '../../../src/api/gen/gnnd/v1/sampling_pb.ts';
+import { DatasetTask } from '../../../src/api/gen/gnnd/v1/types_pb.ts';
 import { runCli } from '../../../src/cli/program.ts';
 import { readSpec } from '../../../src/cli/read/spec-file.ts';
 import { sampleJob } from '../../unit/cli/sample-job.ts';
@@ -18,12 +20,14 @@ import { FakeDaemon } from './fake-daemon.ts';
 
 let daemon: FakeDaemon;
 let folder: string;
+let dataset: MessageInitShape<typeof DatasetSchema>;
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'gnnd-init-'));
   daemon = new FakeDaemon();
+  dataset = { numNodes: 300n, numEdges: 4000n, numTrain: 34n, numClasses: 7 };
   daemon.unary(DatasetService.method.getDataset, ({ name }) =>
-    create(DatasetSchema, { name, numNodes: 300n, numEdges: 4000n, numTrain: 34n, numClasses: 7 }),
+    create(DatasetSchema, { name, ...dataset }),
   );
   daemon.unary(JobService.method.createJob, ({ spec, validateOnly }) => {
     expect(validateOnly).toBe(true);
@@ -35,6 +39,7 @@ beforeEach(async () => {
         model: { type, layers: 2, hiddenDim: 256, heads: 1 },
         sampling: { algorithm: SamplingAlgorithm.KHOP_UNIFORM, fanouts: [10, 5] },
         ...(isRows ? { propagation: { operators: [PropagationOperator.PPR], hops: 3 } } : {}),
+        evaluation: { metric: DecidingMetric.MAE },
         training: { epochs: spec?.training?.epochs ?? 0, optimizer: { learningRate: 0.01 } },
       }),
     });
@@ -64,14 +69,25 @@ test('a job file that can be read, and says what its fields are', async () => {
       model: { type: 'GRAPHSAGE', layers: 2, hidden_dim: 256 },
       sampling: { fanouts: [10, 5], algorithm: 'KHOP_UNIFORM' },
       training: { epochs: 7, optimizer: { learning_rate: 0.01 } },
+      evaluation: { metric: 'MAE' },
     },
   });
-  expect(text).toMatch(/^# A job on cora: 300 nodes, 4000 edges,\n/);
+  expect(text).toMatch(/^# A job on cora: 300 nodes, 4,000 edges,\n/);
   const lines = text.split('\n');
   const uncommented = lines.filter(
     (line, i) => /^ +\w+: \S/.test(line) && !/^ +# /.test(lines[i - 1] ?? ''),
   );
   expect(uncommented).toEqual([]);
+});
+
+test('the task stands there, with the metrics that may decide', async () => {
+  dataset = { numNodes: 1n, numClasses: 1, numTrain: 1n, task: DatasetTask.REGRESSION };
+  const { stdout } = await init('--file', '-');
+  expect(stdout).toContain('1 node, 0 edges,\n');
+  expect(stdout).toContain('1 target, 1 node to train on.\n');
+  expect(stdout).toContain('# Its task is regression: numbers.');
+  expect(stdout).toMatch(/ One of MAE, RMSE\.\n +metric: MAE\n/);
+  expect(readSpec({ file: 'job.yaml', text: stdout }, [])).toHaveProperty('ok');
 });
 
 test('a file that is there is kept, unless it may be lost', async () => {

@@ -81,9 +81,9 @@ test('one look tells jobs with their rates, and what each device does', async ()
   expect(io.stdout().trimEnd().split('\n')).toEqual([
     'box · gnnd 0.1.0 · up 1h 00m · 2 of 3 devices in use · 1 running, 1 waiting',
     '',
-    'job       state    epoch  done  batches/s  rows/s    hits  queue    loss  accuracy    left',
-    'npm-sage  RUNNING   4/10  34 %        6.6   40.0k  75.0 %    5/8  1.0234    68.0 %  1m 12s  training',
-    `later     PENDING   0/10${' '.repeat(68)}waits for 1 device`,
+    'job       state    epoch  done  batches/s  rows/s    hits  queue    loss       validation    left',
+    'npm-sage  RUNNING   4/10  34 %        6.6   40.0k  75.0 %    5/8  1.0234  accuracy 68.0 %  1m 12s  training',
+    `later     PENDING   0/10${' '.repeat(75)}waits for 1 device`,
     '',
     'device  state      job       role     does    busy              batches  hits',
     'cpu:0   ALLOCATED  npm-sage  Sampler  sample  ████████▎░  82 %      123',
@@ -102,6 +102,7 @@ test('-o json is one look with exact numbers and units in their names', async ()
   expect(jobCounts).toEqual({ RUNNING: 1, PENDING: 1 });
   expect(jobs[0]).toMatchObject({
     ...{ job: 'npm-sage', state: 'RUNNING', phase: 'TRAINING', epoch: 3, epochs: 10 },
+    ...{ valAccuracy: 0.68, valMetric: { name: 'accuracy', value: 0.68 } },
     ...{ batchesPerSecond: 6.64, rowsPerSecond: 40_000, hitRate: 0.75, queueDepth: 5 },
   });
   expect(jobs[1]).toMatchObject({ job: 'later', batchesPerSecond: null });

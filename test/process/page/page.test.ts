@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Token } from '../../../src/config/tokens.ts';
+import { encodeSpec } from '../../../src/spec/spec-codec.ts';
 import { jobProgress } from '../../support/api-fakes.ts';
 import { createBrowser, lacksChromium, type Tab } from '../../support/browser.ts';
 import { hangMs } from '../../support/daemon.ts';
-import { someTimes } from '../../unit/store/job-values.ts';
+import { epochReport, someTimes } from '../../unit/store/job-values.ts';
 import { startPage, type TestPage } from './server.ts';
 
 const started: TestPage[] = [];
@@ -67,6 +68,44 @@ describe.skipIf(lacksChromium('the page in Chromium'))('the page', () => {
     server.jobs.transition('SUCCEEDED', { endAtMs: 1_700_000_009_000 });
     await page.getByText('succeeded').waitFor();
     expect(complaints).toEqual([]);
+  });
+
+  it('shows the loss and the metric of a job that has ended without a result', async () => {
+    const server = await start();
+    server.jobs.transition('FAILED', { attempts: [attempt], endAtMs: 1_700_000_009_000 });
+    server.jobs.endEpochs(3);
+    const { page } = await browser.open(server.url);
+    const row = page.getByRole('row', { name: /mine/ });
+    const last = epochReport(2);
+    await row.getByRole('cell', { name: String(Number(last.loss.toPrecision(3))) }).waitFor();
+    await row.getByText(/^accuracy \d+\.\d %$/).waitFor();
+  });
+
+  it('says of each thing what it is', async () => {
+    const { tab } = await training();
+    const { page } = tab;
+    for (const name of ['Dataset', 'Model', 'Made']) {
+      await page.getByRole('term').filter({ hasText: name }).waitFor();
+    }
+    await page.getByText('Prefetch on: as asked for').waitFor();
+    await page.getByText('Pinned rows: 30.0 % of the rows').waitFor();
+    await page.getByRole('rowheader', { name: 'split, 1 Sampler + 1 Trainer' }).waitFor();
+    await page.getByText('10.0 % of the rows, as asked for; ordered by COMBINED').waitFor();
+    // The plan has nobody who stands by.
+    expect(await page.getByText('standby Trainers keep').count()).toBe(0);
+  });
+
+  it('has no queue and no cache of an inference, which has neither', async () => {
+    const server = await start();
+    const { effectiveSpec, encoded: now } = server.jobs.get('mine');
+    const spec = { ...effectiveSpec, kind: 'INFERENCE' as const };
+    const encoded = { ...now, effectiveSpec: encodeSpec(spec) };
+    server.jobs.transition('RUNNING', { attempts: [attempt], effectiveSpec: spec, encoded });
+    const { page } = await browser.open(`${server.url}#/jobs/mine`);
+    await page.getByRole('heading', { name: 'Plan' }).waitFor();
+    for (const title of ['Queue', 'Cache', 'Loss and accuracy']) {
+      expect(await page.getByText(title, { exact: true }).count()).toBe(0);
+    }
   });
 
   it('draws ten thousand epochs a few times, not ten thousand', async () => {

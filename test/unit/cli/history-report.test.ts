@@ -30,9 +30,15 @@ test('a cell has what was saved, found and taken, over all jobs and epochs', () 
   const cell = cellOf(setting, sums, plain);
   expect(cell).toMatchObject({ ...setting, wantedRows: 4000, saving: 0.7, hitRate: 0.4 });
   expect(cell).toMatchObject({ cosine: 7 / 8, similarShare: 0.75, lagSteps: 10, givenUpRows: 20 });
-  expect(cell.testAccuracy).toBeCloseTo(0.7);
+  expect(cell.test.name).toBe('accuracy');
+  expect(cell.test.value).toBeCloseTo(0.7);
   expect(cell.pruneShare).toBeCloseTo(2 / 80);
   expect(cell.updateShare).toBeCloseTo(4 / 80);
+});
+
+test('what decides is called by its name', () => {
+  const ended = create(JobSchema, { result: { testMetricsBest: [{ name: 'mae', value: 2.5 }] } });
+  expect(sumsOf([ended, ended]).test).toEqual({ name: 'mae', value: 2.5 });
 });
 
 test('a job without a cache and without history saves nothing, and has nothing to find', () => {
@@ -63,8 +69,14 @@ test('epochs have a column for the border where embeddings took cached rows', ()
 });
 
 test('charts have a line for each share over the ages, and a level one without history', () => {
-  const cell = (gradientShare: number, staleSteps: number, saving: number) => ({
-    ...{ gradientShare, staleSteps, saving, testAccuracy: 0.7, wantedRows: 1, hitRate: 0 },
+  const cell = (
+    gradientShare: number,
+    staleSteps: number,
+    saving: number,
+    metric = 'accuracy',
+  ) => ({
+    ...{ gradientShare, staleSteps, saving, wantedRows: 1, hitRate: 0 },
+    test: { name: metric, value: 0.7 },
     ...{ pruneShare: 0, updateShare: 0, stepRatio: 1, givenUpRows: 0 },
     ...{ cosine: null, similarShare: null, lagSteps: null },
   });
@@ -90,6 +102,8 @@ test('charts have a line for each share over the ages, and a level one without h
     ],
   });
   expect(accuracy).toMatchObject({ title: 'cora: test accuracy', yRange: { low: 70, high: 75 } });
+  // The axis is in percent.
+  expect(historyCharts('cora', [cell(0, 0, 0, 'mae')])).toHaveLength(1);
   const drawn = svgOf(historyCharts('cora', cells));
   expect(drawn).toContain('t_stale, in steps');
   expect(drawn).toContain('>50<');

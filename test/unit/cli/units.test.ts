@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import {
   formatAge,
   formatBytes,
-  formatCount,
   formatDuration,
   formatNs,
   formatPercent,
@@ -10,6 +9,7 @@ import {
   parseBytes,
   parseDurationMs,
 } from '../../../src/cli/session/units.ts';
+import { formatCount } from '../../../src/spec/counted.ts';
 import { forAll } from '../../support/random.ts';
 
 test('durations have units and may be put together', () => {

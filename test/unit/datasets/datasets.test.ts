@@ -171,7 +171,9 @@ describe('an import', () => {
     const error = await errorOfCall(datasets.import(request('Bad_Id', '/nowhere/at/all')));
     expect(error.reason).toBe('SPEC_INVALID');
     expect(error.violations.map(({ path }) => path)).toEqual(['dataset_id', 'source']);
-    expect(error.message).toContain("'/nowhere/at/all': cannot be read: ENOENT");
+    expect(error.message).toContain(
+      "'/nowhere/at/all': cannot be read: there is no such file or folder",
+    );
     const relative = await errorOfCall(datasets.import(request('a', 'cora.npz')));
     expect(relative.violations).toEqual([
       { path: 'source', description: "'cora.npz': expected an absolute path" },

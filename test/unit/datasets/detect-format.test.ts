@@ -35,7 +35,7 @@ test('a source of no known format is described', async () => {
     'the folder has no indptr.npy (format NPY), nodes and edges (.csv: CSV, .parquet: PARQUET), ' +
       'raw and split (OGB) or metadata.yaml (GRAPHBOLT)',
     'the file is not an .npz file; other formats are folders (docs/datasets.md)',
-    expect.stringContaining('cannot be read: ENOENT'),
+    expect.stringContaining('cannot be read: there is no such file or folder'),
   ]);
 });
 

@@ -41,7 +41,10 @@ describe('a full check', () => {
     rmSync(place, { recursive: true });
     const gone = await ended(datasets, datasets.validate('path'));
     expect(gone.validation?.problems).toEqual([
-      { path: 'dataset.json', description: expect.stringContaining('cannot be read: ENOENT') },
+      {
+        path: 'dataset.json',
+        description: expect.stringContaining('cannot be read: there is no such file or folder'),
+      },
     ]);
   });
 
@@ -52,6 +55,16 @@ describe('a full check', () => {
     expect(errorOf(() => datasets.validate('second')).reason).toBe('DATASET_NOT_READY');
     await datasets.close();
   });
+});
+
+test('a source that is no good is no error of the daemon', async () => {
+  const { datasets, lines } = trial();
+  const broken = folderOf({ ...pathGraph, 'labels.npy': 'no array' });
+  expect((await ended(datasets, await datasets.import(request('bad', broken)))).error).not.toBe(
+    null,
+  );
+  const levels = lines.filter(({ msg }) => msg === 'dataset.operation_failed');
+  expect(levels.map(({ level }) => level)).toEqual(['warn']);
 });
 
 describe('looking things up', () => {

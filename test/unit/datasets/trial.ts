@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { GnndError } from '../../../src/base/errors.ts';
-import { createLog } from '../../../src/base/log.ts';
 import type { DataTasks } from '../../../src/datasets/data-tasks.ts';
 import {
   createDatasets,
@@ -11,6 +10,7 @@ import {
 import { localTasks } from '../../../src/datasets/local-tasks.ts';
 import type { NativeValidator } from '../../../src/datasets/read-source.ts';
 import type { OperationRecord } from '../../../src/records/dataset-record.ts';
+import { createMemoryLog } from '../../support/api-fakes.ts';
 import { plainCopier } from './copier.ts';
 import { MemoryStore } from './memory-store.ts';
 import { makeFolder, never, trustingValidator } from './workbench.ts';
@@ -18,6 +18,8 @@ import { makeFolder, never, trustingValidator } from './workbench.ts';
 /** A dataset service on a temporary folder, and what its tests do with it. */
 
 export interface Trial {
+  /** What was logged. */
+  readonly lines: ReturnType<typeof createMemoryLog>['lines'];
   readonly datasets: Datasets;
   readonly store: MemoryStore;
   readonly folder: string;
@@ -33,15 +35,16 @@ interface TrialOptions {
 export function trial(options: TrialOptions = {}): Trial {
   const store = options.store ?? new MemoryStore();
   const folder = options.folder ?? join(makeFolder(), 'datasets');
+  const { log, lines } = createMemoryLog();
   const datasets = createDatasets({
     folder,
     sourcesDir: options.sourcesDir ?? '',
     store: store.face,
     tasks: killable(localTasks({ ...plainCopier(), ...(options.native ?? trustingValidator()) })),
-    log: createLog({ level: 'error', write: () => undefined }),
+    log,
     clock: systemClock,
   });
-  return { datasets, store, folder };
+  return { datasets, store, folder, lines };
 }
 
 /** Tasks that end when they are told to, whatever they wait for, as a killed process does. */

@@ -12,7 +12,15 @@ export interface LogEvent {
   readonly path: string;
 }
 
-const call = /\blog\.(debug|info|warn|error)\(\s*'([^']*)'|\blog\[[^\]]*\]\('([^']*)'/g;
+const call = /\blog\.(debug|info|warn|error)\(\s*'([^']*)'|\blog\[([^\]]*)\]\(\s*'([^']*)'/g;
+
+/** Of `log[bad ? 'warn' : 'info']`, or of a name that was given such a choice. */
+function levelsIn(choice: string, text: string): string {
+  const words = (from: string) => [...from.matchAll(/'(\w+)'/g)].map(([, word]) => word);
+  const own = words(choice);
+  const given = new RegExp(`const ${choice} = ([^;]*);`).exec(text)?.[1] ?? '';
+  return [...new Set(own.length > 0 ? own : words(given))].sort().join(', ');
+}
 
 /** Every call of a log whose first argument is a text. */
 export function eventsIn({ path, text }: Source): readonly LogEvent[] {
@@ -24,7 +32,9 @@ export function eventsIn({ path, text }: Source): readonly LogEvent[] {
       const after = match.index + match[0].length;
       const end = endOf(code, after);
       const fields = fieldsOf(code.slice(after, end).replace(/^,/, '').trim());
-      const [, level = 'info, warn', name = match[3] ?? ''] = match;
+      const [, only, named = '', choice = '', chosen = ''] = match;
+      const level = only ?? levelsIn(choice, text);
+      const name = only === undefined ? chosen : named;
       return { name, level, path, ...fields };
     });
 }

@@ -187,8 +187,8 @@ export type Job = Message<"gnnd.v1.Job"> & {
   attempts: Attempt[];
 
   /**
-   * Of the current attempt, one per finished epoch, last 100; ListEpochs has all. Not in lists, and
-   * in a watch beside the job.
+   * Of the current attempt, one per finished epoch, last 100; ListEpochs has all. In lists the last
+   * one alone, without executors' times; in a watch beside the job.
    *
    * @generated from field: repeated gnnd.v1.EpochReport epochs = 12;
    */
@@ -369,8 +369,8 @@ export type JobJson = {
   attempts?: AttemptJson[];
 
   /**
-   * Of the current attempt, one per finished epoch, last 100; ListEpochs has all. Not in lists, and
-   * in a watch beside the job.
+   * Of the current attempt, one per finished epoch, last 100; ListEpochs has all. In lists the last
+   * one alone, without executors' times; in a watch beside the job.
    *
    * @generated from field: repeated gnnd.v1.EpochReport epochs = 12;
    */
