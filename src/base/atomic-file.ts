@@ -39,12 +39,12 @@ export async function writeFileAtomic(
 
 /**
  * Makes a folder and those above it that are missing. (Node's own way tries for ever where the
- * kernel answers ENOENT to a new folder, as below /proc.)
+ * kernel answers ENOENT to a new folder, as below /proc.) Answers the highest that it made, if any.
  */
-export function makeFolder(path: string, mode = 0o750): void {
+export function makeFolder(path: string, mode = 0o750): string | undefined {
   const missing: string[] = [];
   for (let at = resolve(path); !existsSync(at); at = dirname(at)) missing.push(at);
-  for (const folder of missing.reverse()) {
+  for (const folder of missing.toReversed()) {
     try {
       mkdirSync(folder, { mode });
     } catch (error) {
@@ -52,6 +52,7 @@ export function makeFolder(path: string, mode = 0o750): void {
       if (!existsSync(folder)) throw error;
     }
   }
+  return missing.at(-1);
 }
 
 /** Makes a rename inside `folder` durable. */

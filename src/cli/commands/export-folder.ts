@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { makeFolder } from '../../base/atomic-file.ts';
 import { messageOf } from '../../base/errors.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { CliError } from '../session/exit.ts';
@@ -55,7 +56,7 @@ export async function openExportFolder(
   const lastName = names.at(-1) ?? '';
   const aside = join(path, `.export.tmp-${process.pid}`);
   if (!force) refuseOlder(path, names);
-  const firstMade = await naming(path, mkdir(path, { recursive: true }));
+  const firstMade = await naming(path, madeFolder(path));
   const files: { name: string; bytes: number; written: number }[] = [];
   let handle: FileHandle | null = null;
   let isCommitted = false;
@@ -151,6 +152,10 @@ async function removeFolders(path: string, firstMade: string | undefined): Promi
   } catch {
     // Somebody else put something there.
   }
+}
+
+async function madeFolder(path: string): Promise<string | undefined> {
+  return makeFolder(path, 0o777);
 }
 
 const exitByCode: Readonly<Record<string, number>> = {

@@ -1,8 +1,10 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { create } from '@bufbuild/protobuf';
 import { type Command, Option } from 'commander';
-import type { EpochReport } from '../../api/gen/gnnd/v1/epoch_report_pb.ts';
+import { type EpochReport, EpochReportSchema } from '../../api/gen/gnnd/v1/epoch_report_pb.ts';
 import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
+import { makeFolder } from '../../base/atomic-file.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { counted } from '../../spec/counted.ts';
 import { metricNames } from '../../spec/metrics.ts';
@@ -44,12 +46,12 @@ async function jobHistory(session: Session, given: string, flags: HistoryFlags):
   if (flags.tensorboard !== undefined) {
     const folder = join(flags.tensorboard, idOf(name));
     const wallSeconds = session.io.clock.wallMs() / 1000;
-    mkdirSync(folder, { recursive: true });
+    makeFolder(folder, 0o777);
     const path = join(folder, `events.out.tfevents.${Math.floor(wallSeconds)}.gnnd`);
-    const others = otherMetrics(items);
+    const metrics = metricsIn(items);
     const steps = items.map((report) => ({
       step: report.epoch,
-      values: metricsOf(report, others),
+      values: pointsOf(report, metrics),
     }));
     writeFileSync(path, tensorboardEvents(steps, wallSeconds));
     session.say(
@@ -57,9 +59,9 @@ async function jobHistory(session: Session, given: string, flags: HistoryFlags):
     );
     return gnnctlExit.OK;
   }
-  const others = otherMetrics(items);
-  const columns = [...columnNames, ...others.map(valColumn)];
-  const rows = items.map((report) => Object.fromEntries(columnsOf(report, others)));
+  const metrics = metricsIn(items);
+  const rows = items.map((report) => Object.fromEntries(columnsOf(report, metrics)));
+  const columns = columnsOf(create(EpochReportSchema), metrics).map(([column]) => column);
   if (flags.format === 'csv') session.print(columns.join(','));
   for (const row of rows) {
     session.print(
@@ -74,50 +76,47 @@ async function jobHistory(session: Session, given: string, flags: HistoryFlags):
 /** The columns of `Job.records()` of the Python package; null where nothing was measured. */
 function columnsOf(
   report: EpochReport,
-  others: readonly string[],
+  { isAccuracy, others }: Metrics,
 ): readonly (readonly [string, number | null])[] {
   const values = new Map(report.valMetrics.map(({ name, value }) => [name, value]));
-  const isAccuracy = values.size === 0 || values.has('accuracy');
+  const accuracies = [
+    ['train_accuracy', finite(report.trainAccuracy)],
+    ['val_accuracy', report.valAccuracy === undefined ? null : finite(report.valAccuracy)],
+  ] as const;
   return [
     ['epoch', report.epoch],
     ['loss', finite(report.loss)],
-    // What regresses, or has several labels, has none.
-    ['train_accuracy', isAccuracy ? finite(report.trainAccuracy) : null],
-    ['val_accuracy', report.valAccuracy === undefined ? null : finite(report.valAccuracy)],
+    ...(isAccuracy ? accuracies : []),
     ['seconds', Number(report.durationMs) / 1000],
     ['batches', Number(report.batches)],
     ['steps', Number(report.steps)],
     ['retries', Number(report.retries)],
     ['version', Number(report.version)],
-    ...others.map((name) => [valColumn(name), finite(values.get(name) ?? Number.NaN)] as const),
+    ...others.map((name) => [`val_${name}`, finite(values.get(name) ?? Number.NaN)] as const),
   ];
 }
 
-/** Those beside accuracy that a job has, in the order in which they are shown. */
-function otherMetrics(reports: readonly EpochReport[]): readonly string[] {
+/** What a job's epochs were measured by. */
+interface Metrics {
+  /** What regresses, or has several labels, has none. */
+  readonly isAccuracy: boolean;
+  /** Beside accuracy, in the order in which they are shown. */
+  readonly others: readonly string[];
+}
+
+function metricsIn(reports: readonly EpochReport[]): Metrics {
   const found = new Set(reports.flatMap(({ valMetrics }) => valMetrics.map(({ name }) => name)));
-  return metricNames.filter((name) => name !== 'accuracy' && found.has(name));
+  const others = metricNames.filter((name) => name !== 'accuracy' && found.has(name));
+  return { isAccuracy: found.size === 0 || found.has('accuracy'), others };
 }
-
-function valColumn(name: string): string {
-  return `val_${name}`;
-}
-
-const columnNames = [
-  ...['epoch', 'loss', 'train_accuracy', 'val_accuracy', 'seconds'],
-  ...['batches', 'steps', 'retries', 'version'],
-];
 
 function finite(value: number): number | null {
   return Number.isFinite(value) ? value : null;
 }
 
-/** What of an epoch is a metric: not its number. */
-function metricsOf(
-  report: EpochReport,
-  others: readonly string[],
-): readonly (readonly [string, number])[] {
-  return columnsOf(report, others).filter(
+/** What of an epoch is a point of a curve: not its number. */
+function pointsOf(report: EpochReport, metrics: Metrics): readonly (readonly [string, number])[] {
+  return columnsOf(report, metrics).filter(
     (entry): entry is readonly [string, number] => entry[0] !== 'epoch' && entry[1] !== null,
   );
 }

@@ -10,9 +10,9 @@ export type Meaning = { readonly field: string } | { readonly missing: string };
 const field = (path: string): Meaning => ({ field: path });
 const missing = (text: string): Meaning => ({ missing: text });
 
-const scope =
-  'gnnd learns one class a node (cross entropy); link prediction, regression, several labels and ' +
-  'whole graphs are not there';
+const learnt =
+  'what is learnt of a node belongs to the dataset (gnnctl dataset import --task), and the loss ' +
+  'follows from it; link prediction and whole graphs are not there';
 const ownModel = 'a model of yours can be a TorchScript file (type TORCHSCRIPT, docs/plugins.md)';
 const fromDataset = 'nothing to set: it follows from the dataset';
 const oneType = 'graphs have one type of node and one type of edge';
@@ -31,7 +31,7 @@ const keys: readonly (readonly [words: string, meaning: Meaning])[] = [
   ['earlystopping', field('training.early_stop')],
   ['numthreads ompnumthreads nthreads', field('training.threads_per_trainer')],
   ['numneighbors numneighbours fanout numsamples neighborsizes', field('sampling.fanouts')],
-  ['numhops hops', missing('the number of sampling.fanouts, which model.layers equals')],
+  ['numhops hops', missing('the number of sampling.fanouts; propagation.hops of models over rows')],
   ['sampler neighborsampler', field('sampling.algorithm')],
   ['hiddenchannels numhidden hidden hiddensize nhidden hiddenfeats', field('model.hidden_dim')],
   ['numlayers nlayers', field('model.layers')],
@@ -43,7 +43,8 @@ const keys: readonly (readonly [words: string, meaning: Meaning])[] = [
   ['jk skip skipconnection', field('model.residual')],
   ['normalizefeatures scalefeatures', field('features.standardize')],
   ['evalevery evalsteps valevery', field('evaluation.every_epochs')],
-  ['task tasktype objective problemtype loss lossfn criterion metric metrics', missing(scope)],
+  ['task tasktype objective problemtype loss lossfn criterion', missing(learnt)],
+  ['metrics monitor scoring evalmetric', field('evaluation.metric')],
   ['aggr aggregator aggregation', missing('GRAPHSAGE takes the mean; other sums are other types')],
   ['inchannels infeats numfeatures inputdim outchannels', missing(fromDataset)],
   ['numclasses outdim outputdim numnodes', missing(fromDataset)],
@@ -54,7 +55,7 @@ const keys: readonly (readonly [words: string, meaning: Meaning])[] = [
   ['split splits trainmask valmask testmask', missing('splits belong to the dataset')],
   ['shuffle', missing('every epoch is a new permutation, keyed by training.random_seed')],
   ['resume saveevery checkpointevery', field('checkpoint.every_epochs')],
-  ['warmstart initfrom', missing('a job begins with parameters of its own')],
+  ['warmstart initfrom pretrained', missing('gnnctl job create --from JOB@best begins with them')],
 ];
 
 /** By the name of the enum, as in the proto. */
@@ -65,7 +66,8 @@ const values: Readonly<Record<string, readonly (readonly [words: string, hint: s
     ['gatconv', 'did you mean GAT?'],
     ['gatv2conv', 'did you mean GATV2?'],
     ['gin ginconv', `not there; nearest is GRAPHSAGE (means beside a node's own row); ${ownModel}`],
-    ['mlp linear sgc sign appnp hoga transformer cheb pna ggnn', `not there; ${ownModel}`],
+    ['sgconv sgcconv', 'did you mean SGC?'],
+    ['mlp linear appnp transformer cheb pna ggnn', `not there; ${ownModel}`],
     ['rgcn hgt han', `not there: ${oneType}`],
   ],
   SamplingAlgorithm: [

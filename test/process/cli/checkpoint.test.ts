@@ -182,6 +182,10 @@ test('a folder that cannot be made is named, before the daemon is asked', async 
   const { exitCode, stderr } = await gnnctl(['export', 'mine', join(folder, 'file', 'below')]);
   expect([exitCode, requests]).toEqual([5, []]);
   expect(stderr).toContain(`cannot write ${join(folder, 'file', 'below')}: ENOTDIR`);
+  // Where the kernel makes no folder, Node's own way of making several never ends.
+  const below = await gnnctl(['export', 'mine', '/proc/gnnd/below']);
+  expect(below.exitCode).not.toBe(0);
+  expect(below.stderr).toContain('cannot write /proc/gnnd/below: ENOENT');
 });
 
 test('Ctrl-C stops an export and leaves nothing', async () => {

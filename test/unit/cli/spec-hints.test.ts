@@ -20,14 +20,16 @@ test.each([
   ['model: {num_layers: 2}', 'layers'],
   ['training: {num_epochs: 2}', 'epochs'],
   ['training: {seed: 3}', 'random_seed'],
+  ['metrics: [accuracy]', 'spec.evaluation.metric'],
   ['training: {patience: 3}', 'spec.training.early_stop.patience_epochs'],
 ])('%s means %s', (text, meant) => {
   expect(saidOf(text)).toBe(`unknown key; did you mean ${meant}?`);
 });
 
 test.each([
-  ['task: LINK_PREDICTION', 'one class a node (cross entropy); link prediction, regression'],
-  ['training: {loss: mse}', 'regression'],
+  ['task: LINK_PREDICTION', 'link prediction and whole graphs are not there'],
+  ['training: {loss: mse}', 'belongs to the dataset (gnnctl dataset import --task)'],
+  ['pretrained: true', 'gnnctl job create --from'],
   ['model: {aggr: sum}', 'GRAPHSAGE takes the mean'],
   ['model: {edge_dim: 4}', 'no edge features'],
   ['num_classes: 7', 'follows from the dataset'],
@@ -45,6 +47,7 @@ test.each([
   ['model: {normalization: batch_norm}', '; not there; nearest is LAYER'],
   ['sampling: {algorithm: uniform}', '; did you mean KHOP_UNIFORM?'],
   ['training: {optimizer: {type: RMSprop}}', '; not there; nearest is ADAM'],
+  ['model: {type: SGConv}', '; did you mean SGC?'],
   ['model: {type: GCNN}', '; did you mean GCN?'],
 ])('%s: %s', (text, said) => {
   expect(saidOf(text)).toContain(said);
