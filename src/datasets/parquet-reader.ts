@@ -1,6 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { decompress as decompressZstd } from 'fzstd';
 import {
   type AsyncBuffer,
   type Compressors,
@@ -10,13 +11,12 @@ import {
   parquetRead,
   parquetSchema,
 } from 'hyparquet';
-import { compressors as scriptCompressors } from 'hyparquet-compressors';
 import { messageOf } from '../base/errors.ts';
 import { openSource } from './byte-streams.ts';
 import { badFile, formatCount } from './problems.ts';
 import type { Field } from './table-columns.ts';
 
-/** Parquet files, a part of a row group at a time. hyparquet decodes; gzip, brotli are by Node. */
+/** Parquet files, a part of a row group at a time: hyparquet, with codecs of Node and fzstd. */
 
 interface ParquetRow {
   /** From 1. */
@@ -25,11 +25,15 @@ interface ParquetRow {
 }
 
 const compressors: Compressors = {
-  ...scriptCompressors,
+  ZSTD: (input, outputBytes) => decompressZstd(input, new Uint8Array(outputBytes)),
   GZIP: (input) => gunzipSync(input),
   BROTLI: (input) => brotliDecompressSync(input),
 };
-const codecs: ReadonlySet<string> = new Set(['UNCOMPRESSED', ...Object.keys(compressors)]);
+const codecs: ReadonlySet<string> = new Set([
+  'UNCOMPRESSED',
+  'SNAPPY',
+  ...Object.keys(compressors),
+]);
 /** Numbers that are held at once, whatever the size of the row groups. */
 const heldValuesMax = 1 << 24;
 const rowsPerBatch = 4096;

@@ -237,7 +237,7 @@ const graphsOf = (what: Labels): Readonly<Record<string, readonly [ImportFormat,
       'edges.parquet': parquet(edgeColumns),
     },
   ],
-  'Parquet tables of other codecs': [
+  'Parquet tables packed with zstd': [
     'PARQUET',
     {
       'nodes.parquet': parquet(
@@ -248,7 +248,7 @@ const graphsOf = (what: Labels): Readonly<Record<string, readonly [ImportFormat,
         },
         'ZSTD',
       ),
-      'edges.parquet': parquet(edgeColumns, 'LZ4_RAW'),
+      'edges.parquet': parquet(edgeColumns, 'ZSTD'),
     },
   ],
   'Parquet with a column of lists, edges as CSV': [

@@ -292,14 +292,14 @@ function numbersOf(path: string): number[] {
 /** A Parquet file of two rows a group. */
 export function parquet(
   columns: Readonly<Record<string, readonly unknown[]>>,
-  codec: 'SNAPPY' | 'ZSTD' | 'LZ4_RAW' = 'SNAPPY',
+  codec: 'SNAPPY' | 'ZSTD' = 'SNAPPY',
 ): Uint8Array {
   const columnData = Object.entries(columns).map(([name, data]) => ({ name, data: [...data] }));
   const packed = codec === 'SNAPPY' ? {} : { codec, compressors: packers };
   return new Uint8Array(parquetWriteBuffer({ columnData, rowGroupSize: 2, ...packed }));
 }
 
-/** Codecs that nothing here can write, with one block of bytes as they are. */
+/** What nothing here can write, with one block of bytes as they are. */
 const packers = {
   ZSTD: (bytes: Uint8Array) => {
     const head = Buffer.alloc(12);
@@ -307,11 +307,5 @@ const packers = {
     head.writeUInt32LE(bytes.length, 5);
     head.writeUIntLE(bytes.length * 8 + 1, 9, 3);
     return Buffer.concat([head, bytes]);
-  },
-  LZ4_RAW: (bytes: Uint8Array) => {
-    const more = Array.from({ length: Math.floor((bytes.length - 15) / 255) }, () => 255);
-    const length = bytes.length < 15 ? [] : [...more, (bytes.length - 15) % 255];
-    const token = Math.min(15, bytes.length) * 16;
-    return Buffer.concat([Buffer.from([token, ...length]), bytes]);
   },
 };
