@@ -69,7 +69,7 @@ class Imports(unittest.TestCase):
             self.assertRegex(refused("n.parquet", file), r"n.parquet: there is no .*\(from /")
             self.assertIn(f"{folder}: Is a directory", refused(folder, file))
             pathlib.Path(file).write_bytes(b"PAR1 and no more than that PAR1")
-            self.assertIn(f"{file}: ", refused(file, file))
+            self.assertIn("nodes.parquet: is not a whole Parquet file", refused(file, file))
             frame = pd.DataFrame({"id": ["a", "b"], "label": [0, "x"]})
             said = refused(frame, frame, self.client.import_frames)
             self.assertRegex(said, "nodes.label: Could not convert 'x'")
