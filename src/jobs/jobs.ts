@@ -22,6 +22,7 @@ import type {
 } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { makePlan } from '../scheduler/plan.ts';
+import { formatCount } from '../spec/counted.ts';
 import { devicesOfKind } from '../spec/device-kinds.ts';
 import type { JobSpec, SpecDraft } from '../spec/job-spec.ts';
 import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
@@ -291,8 +292,8 @@ function checkLayout(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord
   const { numFeatures, numClasses } = dataset;
   for (const [what, count] of Object.entries({ features: numFeatures, classes: numClasses })) {
     if (count <= modelColumnsMax) continue;
-    const most = `a model takes at most ${modelColumnsMax.toLocaleString('en-US')}`;
-    const description = `${dataset.id} has ${count.toLocaleString('en-US')} ${what}, ${most}`;
+    const most = `a model takes at most ${formatCount(modelColumnsMax)}`;
+    const description = `${dataset.id} has ${formatCount(count)} ${what}, ${most}`;
     throw new GnndError('SPEC_INVALID', 'the dataset is too wide for a model', {
       violations: [{ path: 'spec.dataset', description }],
     });
