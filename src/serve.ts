@@ -8,6 +8,7 @@ import { systemClock } from './base/clock.ts';
 import { isScarcity } from './base/descriptors.ts';
 import { GnndError, messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
+import { fileProblem } from './base/file-problem.ts';
 import { createLog, type Log } from './base/log.ts';
 import { packageRoot } from './base/package-root.ts';
 import { type RunFlags, withRunFlags } from './cli/commands/job-run.ts';
@@ -68,7 +69,7 @@ function readFileConfig(path: string): ConfigValues {
   try {
     values = parse(readFileSync(path, 'utf8')) ?? {};
   } catch (error) {
-    fail(daemonExit.CONFIGURATION, `${path}: ${messageOf(error)}`);
+    fail(daemonExit.CONFIGURATION, `${path}: ${fileProblem(error)}`);
   }
   if (typeof values !== 'object' || values === null || Array.isArray(values)) {
     fail(daemonExit.CONFIGURATION, `${path}: expected keys and values`);

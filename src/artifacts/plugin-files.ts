@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { closeSync, readSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
-import { messageOf } from '../base/errors.ts';
+import { fileProblem } from '../base/file-problem.ts';
 import { kindOf, openRegularSync } from '../base/regular-file.ts';
 import { isInside } from '../base/rooted.ts';
 import type { PluginLookup } from '../spec/rules/rule.ts';
@@ -35,7 +35,7 @@ export function pluginFilesIn(folder: string): PluginLookup {
       const problem = kind === 'MODEL' ? scriptProblem(real) : null;
       return problem === null ? { sha256: sha256Of(real) } : { problem };
     } catch (error) {
-      return { problem: messageOf(error) };
+      return { problem: fileProblem(error) };
     }
   };
 }

@@ -211,7 +211,7 @@ describe('a plug-in that may not be loaded is refused with its field', () => {
   const path = 'spec.sampling.plugin.path';
   test.each([
     ['elsewhere', '../elsewhere.so', path, /is not in/],
-    ['that is not there', 'none.so', path, /ENOENT/],
+    ['that is not there', 'none.so', path, /there is no such file/],
     ['that is a folder', '.', path, /is not in/],
   ])('one %s', async (_, file, field, problem) => {
     const { code, fields } = await refusalOf(daemon.createJob('wrong', spec(file)));

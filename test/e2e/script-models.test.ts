@@ -184,7 +184,7 @@ describe.skipIf(isSkipped)('a model of the user', () => {
   test('that may not be loaded is refused with its field', async () => {
     const { code, fields } = await refusalOf(daemon.createJob('none', spec('none.pt')));
     expect(code).toBe(status.INVALID_ARGUMENT);
-    expect(fields['spec.model.script.path']).toMatch(/ENOENT/);
+    expect(fields['spec.model.script.path']).toMatch(/there is no such file/);
   });
 
   test.each([
