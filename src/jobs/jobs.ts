@@ -290,13 +290,15 @@ function ownOf(violations: readonly FieldViolation[]): readonly FieldViolation[]
 /** Sizes that do not fit are refused now, not after loading. */
 function checkLayout(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord): void {
   const { numFeatures, numClasses } = dataset;
-  for (const [what, count] of Object.entries({ features: numFeatures, classes: numClasses })) {
-    if (count <= modelColumnsMax) continue;
-    const most = `a model takes at most ${formatCount(modelColumnsMax)}`;
-    const description = `${dataset.id} has ${formatCount(count)} ${what}, ${most}`;
-    throw new GnndError('SPEC_INVALID', 'the dataset is too wide for a model', {
-      violations: [{ path: 'spec.dataset', description }],
-    });
+  const most = `a model takes at most ${formatCount(modelColumnsMax)}`;
+  const violations = Object.entries({ features: numFeatures, classes: numClasses })
+    .filter(([, count]) => count > modelColumnsMax)
+    .map(([what, count]) => ({
+      path: 'spec.dataset',
+      description: `${dataset.id} has ${formatCount(count)} ${what}, ${most}`,
+    }));
+  if (violations.length > 0) {
+    throw new GnndError('SPEC_INVALID', 'the dataset is too wide for a model', { violations });
   }
   try {
     layoutOf(options.native, spec, countsOf(dataset));

@@ -114,3 +114,15 @@ export function firstOf(metrics: readonly Metric[], accuracy: number): Metric | 
   if (metrics[0] !== undefined || accuracy === 0) return metrics[0];
   return { name: 'accuracy', value: accuracy };
 }
+
+/** A job's progress and epochs, as the API says them. */
+interface Trained {
+  readonly progress?: { readonly version: bigint; readonly loss: number } | undefined;
+  readonly epochs: readonly { readonly loss: number }[];
+}
+
+/** Of the epoch that runs, else of the last one; null before there was one. */
+export function lossOf({ progress, epochs }: Trained): number | null {
+  if (progress !== undefined && progress.version > 0n) return progress.loss;
+  return epochs.at(-1)?.loss ?? null;
+}

@@ -5,7 +5,7 @@ import { type Job, JobStateSchema } from '../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../api/gen/gnnd/v1/job_service_pb.ts';
 import { counted } from '../spec/counted.ts';
 import { shortName } from '../spec/enum-names.ts';
-import { firstOf, type Metric, metricLabel, valMetricOf } from '../spec/metrics.ts';
+import { firstOf, lossOf, type Metric, metricLabel, valMetricOf } from '../spec/metrics.ts';
 import { call } from './api.ts';
 import { wallMs } from './clock.ts';
 import { age, count, idOf, msOf, short } from './format.ts';
@@ -113,12 +113,6 @@ function JobRow({ job }: { readonly job: Job }) {
       </td>
     </tr>
   );
-}
-
-/** Of the epoch that runs, else of the last one that ended; null before any. */
-function lossOf({ progress, epochs }: Job): number | null {
-  if (progress !== undefined && progress.version > 0n) return progress.loss;
-  return epochs.at(-1)?.loss ?? null;
 }
 
 /** What decides: of the best parameters once they are there, else of the last evaluation. */

@@ -217,12 +217,6 @@ export function bestValMetric(job: Job): Metric | null {
   return firstOf(progress.valMetrics, progress.valAccuracy) ?? null;
 }
 
-/** Of the epoch that runs, else of the last one; null before there was one. */
-export function lossOf({ progress, epochs }: Job): number | null {
-  if (progress !== undefined && progress.version > 0n) return progress.loss;
-  return epochs.at(-1)?.loss ?? null;
-}
-
 /** "micro F1": what decides which parameters are the best, also before anything was evaluated. */
 export function decidingTitle(job: Job): string {
   const found = bestValMetric(job);

@@ -14,6 +14,7 @@ import { TopologySourceSchema } from '../../api/gen/gnnd/v1/resources_pb.ts';
 import { formatCount } from '../../spec/counted.ts';
 import { shortName } from '../../spec/enum-names.ts';
 import {
+  lossOf,
   type Metric,
   metricLabel,
   metricText,
@@ -33,7 +34,6 @@ import {
   idOf,
   inferenceText,
   isoTime,
-  lossOf,
   modelText,
   paintState,
   phaseText,
