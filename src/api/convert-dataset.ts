@@ -7,6 +7,9 @@ import {
   type FeatureDtype,
   featureDtypes,
   type ImportFormat,
+  importFormats,
+  type MadeFeatures,
+  madeFeatures,
   type OperationRecord,
   type Problem,
 } from '../records/dataset-record.ts';
@@ -103,8 +106,13 @@ function problemInit(problem: Problem): { path: string; description: string } {
 /** Null when the source is to tell; undefined for a number that is no format of this version. */
 export function importFormatFromProto(value: pb.ImportFormat): ImportFormat | null | undefined {
   if (value === pb.ImportFormat.UNSPECIFIED) return null;
-  const formats: readonly ImportFormat[] = ['NPY', 'NPZ', 'CSV', 'PARQUET', 'OGB', 'GRAPHBOLT'];
-  return formats.find((format) => pb.ImportFormat[format] === value);
+  return importFormats.find((format) => pb.ImportFormat[format] === value);
+}
+
+/** Null when the format decides; undefined for a number that is none of this version. */
+export function madeFeaturesFromProto(value: pb.MadeFeatures): MadeFeatures | null | undefined {
+  if (value === pb.MadeFeatures.UNSPECIFIED) return null;
+  return madeFeatures.find((made) => pb.MadeFeatures[made] === value);
 }
 
 /** Null when the labels are to tell; undefined for a number that is no task of this version. */

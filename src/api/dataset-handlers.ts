@@ -1,42 +1,28 @@
-import { isAbsolute } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import type { CacheReports } from '../artifacts/cache-reports.ts';
 import type { PlacementSimulations } from '../artifacts/placement-simulations.ts';
 import type { PropagationRequests } from '../artifacts/propagation-requests.ts';
 import { GnndError } from '../base/errors.ts';
-import type { Datasets, ImportRequest } from '../datasets/datasets.ts';
+import type { Datasets } from '../datasets/datasets.ts';
 import type { DatasetRecord, OperationRecord } from '../records/dataset-record.ts';
 import type { PropagationRecord } from '../records/propagation-record.ts';
 import { int64 } from './convert.ts';
 import { cacheReportToProto, cacheRequestFromProto } from './convert-cache-report.ts';
-import {
-  datasetTaskFromProto,
-  datasetToProto,
-  featureDtypeFromProto,
-  importFormatFromProto,
-  operationToProto,
-} from './convert-dataset.ts';
+import { datasetToProto, operationToProto } from './convert-dataset.ts';
+import { importFromProto } from './convert-import.ts';
 import { placementsToProto, simulationFromProto } from './convert-placement.ts';
 import { propagationFromProto, propagationToProto } from './convert-propagation.ts';
 import {
   type DatasetService,
   DeleteDatasetResponseSchema,
   DeletePropagationResponseSchema,
-  type ImportDatasetRequest,
   ListDatasetsResponseSchema,
   ListPropagationsResponseSchema,
   PropagateDatasetRequestSchema,
 } from './gen/gnnd/v1/dataset_service_pb.ts';
 import type { Operation } from './gen/gnnd/v1/types_pb.ts';
 import type { PageTokens } from './pages.ts';
-import {
-  idOfName,
-  idViolation,
-  invalidRequest,
-  notNegative,
-  pageSizeOf,
-  requestIdOf,
-} from './requests.ts';
+import { idOfName, notNegative, pageSizeOf, requestIdOf } from './requests.ts';
 import type { Handlers, MethodsOf } from './rpc.ts';
 
 export interface DatasetDeps {
@@ -51,7 +37,6 @@ export interface DatasetDeps {
 
 const waitDefaultMs = 10_000;
 const waitMaxMs = 60_000;
-const sourceLengthMax = 4096;
 
 export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof DatasetService>> {
   const { datasets } = deps;
@@ -65,10 +50,7 @@ export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof Da
     async importDataset(request) {
       deps.admit();
       const requestId = requestIdOf(request.requestId);
-      const { datasetId, source, directed, link, validateOnly } = request;
-      const checked = checkImport(request);
-      const asked = { id: datasetId, source, directed, link, validateOnly, requestId };
-      return await answer(await datasets.import({ ...asked, ...checked }));
+      return await answer(await datasets.import({ ...importFromProto(request), requestId }));
     },
     getDataset: (request) => datasetToProto(datasets.get(idOfName('datasets', request.name))),
     listDatasets(request) {
@@ -138,46 +120,6 @@ export function datasetHandlers(deps: DatasetDeps): Handlers<MethodsOf<typeof Da
       return await answer(await datasets.cancel(idOfName('operations', request.name)));
     },
   };
-}
-
-/** Of the name of a split. */
-const splitLengthMax = 255;
-
-/** Its options, when nothing is wrong with the request; else throws all that is. */
-function checkImport(
-  request: ImportDatasetRequest,
-): Pick<ImportRequest, 'format' | 'featureDtype' | 'task' | 'split'> {
-  const format = importFormatFromProto(request.format);
-  const featureDtype = featureDtypeFromProto(request.featureDtype);
-  const task = datasetTaskFromProto(request.task);
-  const { source } = request;
-  const idProblem = idViolation('dataset_id', request.datasetId);
-  const violations = idProblem === null ? [] : [idProblem];
-  if (source.length > sourceLengthMax || source.includes('\0') || !isAbsolute(source)) {
-    const shown = JSON.stringify(source.slice(0, 80));
-    violations.push({
-      path: 'source',
-      description: `${shown}: expected an absolute path on the daemon's host`,
-    });
-  }
-  if (format === undefined) {
-    violations.push({ path: 'format', description: `${request.format}: unknown format` });
-  }
-  if (featureDtype === undefined) {
-    const description = `${request.featureDtype}: unknown type of features`;
-    violations.push({ path: 'feature_dtype', description });
-  }
-  if (task === undefined) {
-    violations.push({ path: 'task', description: `${request.task}: unknown task` });
-  }
-  const { split } = request;
-  if (split.length > splitLengthMax || /[\0/]/.test(split)) {
-    const description = `${JSON.stringify(split.slice(0, 80))}: expected a column or a name`;
-    violations.push({ path: 'split', description });
-  }
-  const isUnknown = format === undefined || featureDtype === undefined || task === undefined;
-  if (isUnknown || violations.length > 0) throw invalidRequest(violations);
-  return { format, featureDtype, task, split: split === '' ? null : split };
 }
 
 /** What a finished import made; null for all else, also when only the source was checked. */

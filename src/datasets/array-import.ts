@@ -79,6 +79,7 @@ export class ArrayImport {
       numFeatures: this.#headers.get('features')?.shape[1] ?? 0,
       undirected: this.#set.undirected ?? meta?.undirected ?? false,
       classNames: this.#set.classNames ?? meta?.classNames ?? null,
+      featureNames: null,
       source,
     };
   }

@@ -1,7 +1,6 @@
 import type {
   DatasetRecord,
-  DatasetTask,
-  FeatureDtype,
+  ImportChoices,
   ImportFormat,
   OperationRecord,
 } from '../records/dataset-record.ts';
@@ -21,20 +20,11 @@ export interface DataTasks {
 }
 
 export interface SourceImport {
+  readonly choices: ImportChoices;
   readonly id: string;
   /** A file or folder. */
   readonly source: string;
   readonly format: ImportFormat;
-  /** Null: that of the source where it has one, else float32. */
-  readonly featureDtype: FeatureDtype | null;
-  /** Tables only: an edge stands in the row of its target, not in that of its source, too. */
-  readonly directed: boolean;
-  /** Arrays whose bytes stay as they are become links to the source's files, and are not copied. */
-  readonly link: boolean;
-  /** Null: what the labels tell. */
-  readonly task: DatasetTask | null;
-  /** Which of several splits; null: the only one. */
-  readonly split: string | null;
   /** Receives the dataset; the caller's to remove, also after a failure. */
   readonly folder: string;
 }

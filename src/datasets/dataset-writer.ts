@@ -38,6 +38,8 @@ export interface DatasetFacts {
   readonly numFeatures: number;
   readonly undirected: boolean;
   readonly classNames: readonly string[] | null;
+  /** One a column of features; null where the source does not say. */
+  readonly featureNames: readonly string[] | null;
   /** Where it came from, for people. */
   readonly source: string;
 }
@@ -189,9 +191,10 @@ export class DatasetWriter {
       sha256: Object.fromEntries([...this.#written].map(([n, { sha256 }]) => [`${n}.npy`, sha256])),
       ...(facts.classNames === null ? {} : { class_names: facts.classNames }),
     };
-    const { source, undirected } = facts;
+    const { source, undirected, featureNames } = facts;
     const all = [...notices, ...factNotices(manifest)];
-    const story: ImportStory = { name: datasetName, source, undirected, notices: all };
+    const named = featureNames === null ? {} : { feature_names: featureNames };
+    const story: ImportStory = { name: datasetName, source, undirected, ...named, notices: all };
     const told = await this.#writeFile('import.json', [jsonBytes(story)]);
     const text = jsonBytes(manifest);
     const texts = this.#namesBytes + told + (await this.#writeFile('dataset.json', [text]));

@@ -31,7 +31,7 @@ import {
   undoUnstored,
 } from './delete-dataset.ts';
 import { createDetector, type DetectFormat, detectBelow } from './detect-format.ts';
-import { checkRequest, type ImportRequest, requestKeys } from './import-request.ts';
+import { checkRequest, choicesOf, type ImportRequest, requestKeys } from './import-request.ts';
 import { ImportFailure } from './problems.ts';
 import { prepareFolder, runImport } from './run-import.ts';
 
@@ -381,12 +381,13 @@ class DatasetService implements Datasets {
   }
 
   async #import(
-    { id, source, featureDtype, directed, link, task, split, validateOnly }: ImportRequest,
+    request: ImportRequest,
     format: ImportFormat,
     watch: TaskWatch,
   ): Promise<() => OperationEnd> {
     const { folder, tasks, store } = this.#options;
-    const asked = { id, source, format, featureDtype, directed, link, task, split, validateOnly };
+    const { id, source, validateOnly } = request;
+    const asked = { id, source, format, choices: choicesOf(request), validateOnly };
     const written = await runImport({ ...asked, folder, ...watch, tasks });
     return () => {
       if (!validateOnly) store.updateDataset(id, readyChange(written));

@@ -8,7 +8,12 @@ import { importGraphBolt, isGraphBoltFolder } from './graphbolt-import.ts';
 import type { Importer } from './import-context.ts';
 import { importNpyFolder, importNpzFile, importTableFolder } from './npy-import.ts';
 import { importOgbFolder, isOgbFolder } from './ogb-import.ts';
+import { badFile } from './problems.ts';
 import { csvNames, parquetName } from './table.ts';
+
+const importNotYet: Importer = ({ source }) => {
+  throw badFile(source, 'is of a format that is not read yet');
+};
 
 export const importers: Readonly<Record<ImportFormat, Importer>> = {
   NPY: importNpyFolder,
@@ -17,6 +22,14 @@ export const importers: Readonly<Record<ImportFormat, Importer>> = {
   PARQUET: importTableFolder,
   OGB: importOgbFolder,
   GRAPHBOLT: importGraphBolt,
+  EDGE_LIST: importNotYet,
+  PYG: importNotYet,
+  DGL: importNotYet,
+  PLANETOID: importNotYet,
+  GRAPHSAINT: importNotYet,
+  GRAPHSAGE: importNotYet,
+  NETWORKX: importNotYet,
+  BENCHMARK_NPZ: importNotYet,
 };
 
 /** Whether its edges are a list, of which the user says what it means. */

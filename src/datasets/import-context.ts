@@ -1,4 +1,4 @@
-import type { DatasetTask, FeatureDtype } from '../records/dataset-record.ts';
+import type { ImportChoices } from '../records/dataset-record.ts';
 import type { ArrayCopier } from './copy-array.ts';
 import type { DatasetFacts, DatasetWriter } from './dataset-writer.ts';
 import type { NoticeList } from './notices.ts';
@@ -8,19 +8,9 @@ import type { ProblemList } from './problems.ts';
 export type ReportProgress = (fraction: number, message: string) => void;
 
 /** What an importer works with. */
-export interface ImportContext {
+export interface ImportContext extends ImportChoices {
   /** A file or folder on this host. */
   readonly source: string;
-  /** Of the features that are written; null: that of the source where it has one, else float32. */
-  readonly featureDtype: FeatureDtype | null;
-  /** Tables only: an edge stands in the row of its target, not in that of its source, too. */
-  readonly directed: boolean;
-  /** Arrays whose bytes stay as they are become links to the source's files, and are not copied. */
-  readonly link: boolean;
-  /** What is learnt of a node; null: what the labels tell (label-arrays.ts). */
-  readonly task: DatasetTask | null;
-  /** Which of several splits: the column of masks, the name of an OGB folder's; null: the only. */
-  readonly split: string | null;
   readonly native: ArrayCopier;
   readonly writer: DatasetWriter;
   /** Files whose elements were found right as they passed by: the importer adds them. */

@@ -1,29 +1,19 @@
 import { createHash } from 'node:crypto';
 import { isAbsolute } from 'node:path';
 import { type FieldViolation, GnndError } from '../base/errors.ts';
-import type { DatasetTask, FeatureDtype, ImportFormat } from '../records/dataset-record.ts';
+import type { ImportChoices, ImportFormat } from '../records/dataset-record.ts';
 import { idPattern } from '../spec/limits.ts';
 import type { RequestKey } from '../store/store.ts';
 import { type DetectFormat, listsEdges } from './detect-format.ts';
 
 /** What is asked of an import, and whether it can be asked. */
 
-export interface ImportRequest {
+export interface ImportRequest extends ImportChoices {
   readonly id: string;
   /** An absolute path on this host. */
   readonly source: string;
   /** Null: told from the source. */
   readonly format: ImportFormat | null;
-  /** Of the stored features; null: that of the source where it has one, else float32. */
-  readonly featureDtype: FeatureDtype | null;
-  /** CSV only: an edge stands in the row of its target, not in that of its source, too. */
-  readonly directed: boolean;
-  /** Arrays only: those that stay as they are become links to the source's files. */
-  readonly link: boolean;
-  /** What is learnt of a node; null: what the labels tell. */
-  readonly task: DatasetTask | null;
-  /** Which of several splits: the column of masks, the name of an OGB folder's; null: the only. */
-  readonly split: string | null;
   /** Do all of it but keep nothing. */
   readonly validateOnly: boolean;
   /** The same request with the same id has one effect. */
@@ -63,13 +53,17 @@ export async function checkRequest(
   throw new GnndError('SPEC_INVALID', message, { violations });
 }
 
+/** What is chosen of a request, in a fixed order. */
+export function choicesOf(request: ImportChoices): ImportChoices {
+  const { featureDtype, directed, link, task, split } = request;
+  const { ignoredColumns, madeFeatures, randomSplit } = request;
+  const arrays = { featureDtype, directed, link, task, split };
+  return { ...arrays, ignoredColumns, madeFeatures, randomSplit };
+}
+
 function digestOfRequest(request: ImportRequest): string {
-  const { id, source, format, validateOnly, featureDtype, directed, link, task, split } = request;
-  const asked = [id, source, format, validateOnly, featureDtype, directed];
-  // Requests of earlier versions, which are remembered, had no such fields.
-  const isNew = task !== null || split !== null;
-  const later = isNew ? [link, task, split] : link ? [link] : [];
-  const text = JSON.stringify([...asked, ...later]);
+  const { id, source, format, validateOnly } = request;
+  const text = JSON.stringify([id, source, format, validateOnly, choicesOf(request)]);
   return createHash('sha256').update(text).digest('hex');
 }
 

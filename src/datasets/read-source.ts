@@ -33,16 +33,15 @@ const importShare = 0.9;
  * ImportFailure for what is wrong with the source.
  */
 export async function readSource(options: SourceOptions): Promise<DatasetWritten> {
-  const { id, source, folder, progress, signal, native } = options;
-  const { featureDtype, directed, link, task, split } = options;
+  const { id, source, choices, folder, progress, signal, native } = options;
   const problems = new ProblemList();
   const notices = new NoticeList();
   const checked = new Set<string>();
   const writer = new DatasetWriter(folder);
   try {
     const facts = await importers[options.format]({
-      ...{ source, featureDtype, directed, link, task, split, native },
-      ...{ writer, checked, problems, notices, signal },
+      ...choices,
+      ...{ source, native, writer, checked, problems, notices, signal },
       progress: (fraction, message) => progress(importShare * fraction, message),
     });
     if (writer.written('train')?.rows === 0) {

@@ -20,12 +20,11 @@ export interface ImportOptions extends Omit<SourceImport, 'folder'>, TaskWatch {
  * also after a crash. Throws ImportFailure for what is wrong with the source.
  */
 export async function runImport(options: ImportOptions): Promise<DatasetWritten> {
-  const { id, source, format, featureDtype, directed, link, task, split } = options;
-  const { folder, progress, signal } = options;
+  const { id, source, format, choices, folder, progress, signal } = options;
   const temporary = await mkdtemp(join(folder, `${temporaryPrefix}${id}-`));
   try {
     const written = await options.tasks.importSource(
-      { id, source, format, featureDtype, directed, link, task, split, folder: temporary },
+      { id, source, format, choices, folder: temporary },
       { progress, signal },
     );
     signal.throwIfAborted();

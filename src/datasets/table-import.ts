@@ -48,6 +48,7 @@ export async function importTables(context: ImportContext): Promise<DatasetFacts
     numFeatures: nodes.numFeatures,
     undirected: !context.directed,
     classNames,
+    featureNames: null,
     source: `folder of tables ${basename(context.source)}`,
   };
 }

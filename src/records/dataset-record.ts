@@ -6,7 +6,56 @@ export type { DatasetTask };
 
 export type DatasetState = 'IMPORTING' | 'READY' | 'FAILED';
 
-export type ImportFormat = 'NPY' | 'NPZ' | 'CSV' | 'PARQUET' | 'OGB' | 'GRAPHBOLT';
+/** What an import reads; docs/datasets.md says of each what it is told by. */
+export const importFormats = [
+  ...(['NPY', 'NPZ', 'CSV', 'PARQUET', 'OGB', 'GRAPHBOLT', 'EDGE_LIST'] as const),
+  ...(['PYG', 'DGL', 'PLANETOID', 'GRAPHSAINT', 'GRAPHSAGE', 'NETWORKX'] as const),
+  'BENCHMARK_NPZ',
+] as const;
+export type ImportFormat = (typeof importFormats)[number];
+
+/** Features of a graph whose source has none. */
+export const madeFeatures = ['DEGREE', 'IDENTITY'] as const;
+export type MadeFeatures = (typeof madeFeatures)[number];
+
+/** A split of labelled nodes by chance; shares of the labelled nodes, the rest is for training. */
+export interface RandomSplit {
+  readonly validation: number;
+  readonly test: number;
+  readonly randomSeed: number;
+}
+
+/** What a user chooses of an import, whatever its format. */
+export interface ImportChoices {
+  /** Of the stored features; null: that of the source where it has one, else float32. */
+  readonly featureDtype: FeatureDtype | null;
+  /** Tables only: an edge stands in the row of its target, not in that of its source, too. */
+  readonly directed: boolean;
+  /** Arrays whose bytes stay as they are become links to the source's files, and are not copied. */
+  readonly link: boolean;
+  /** What is learnt of a node; null: what the labels tell (label-arrays.ts). */
+  readonly task: DatasetTask | null;
+  /** Which of several splits: the column of masks, the name of an OGB folder's; null: the only. */
+  readonly split: string | null;
+  /** Columns of tables that are not read. */
+  readonly ignoredColumns: readonly string[];
+  /** Null: what the format does by itself. */
+  readonly madeFeatures: MadeFeatures | null;
+  /** Null: what the format does by itself. */
+  readonly randomSplit: RandomSplit | null;
+}
+
+/** Of an import that asks for nothing. */
+export const noChoices: ImportChoices = {
+  featureDtype: null,
+  directed: false,
+  link: false,
+  task: null,
+  split: null,
+  ignoredColumns: [],
+  madeFeatures: null,
+  randomSplit: null,
+};
 
 /** Element types of feature rows on disk, as NumPy names them. */
 export const featureDtypes = ['float32', 'float16'] as const;
@@ -48,6 +97,8 @@ export interface ImportStory {
   readonly source: string;
   /** Said of the source: each edge is there in both directions. */
   readonly undirected: boolean;
+  /** What the columns of features are called, one each; absent where the source does not say. */
+  readonly feature_names?: readonly string[];
   /** What a user should know of the import, a sentence each. */
   readonly notices: readonly string[];
 }

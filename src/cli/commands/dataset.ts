@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { parse, resolve } from 'node:path';
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import {
   type Dataset,
   DatasetSchema,
@@ -14,6 +14,8 @@ import {
   FeatureDtypeSchema,
   ImportFormatSchema,
   ListDatasetsResponseSchema,
+  MadeFeaturesSchema,
+  type RandomSplitSchema,
 } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
 import {
   DatasetTaskSchema,
@@ -62,6 +64,19 @@ export function addDatasetCommands(program: Command, run: Run): void {
     )
     .option('--split <split>', 'of several: the column of masks from 0, or a name in an OGB folder')
     .option('--link', 'folders of .npy: use its files instead of copying them')
+    .option('--ignore-columns <names...>', 'tables: columns that are not read')
+    .addOption(
+      new Option(
+        '--features <kind>',
+        'of a source that has none: degree (default), or identity for small graphs',
+      ).choices(shortNames(MadeFeaturesSchema).map((name) => name.toLowerCase())),
+    )
+    .addOption(
+      new Option(
+        '--random-split <validation,test[,seed]>',
+        'of a source that has none: shares of the labelled nodes, as 0.2,0.2',
+      ).argParser(randomSplitOf),
+    )
     .option('--validate-only', 'check the source, import nothing')
     .option('--wait', 'wait for the end and show progress (default)')
     .option('--no-wait', 'answer at once with the operation')
@@ -95,6 +110,9 @@ interface ImportFlags {
   readonly link?: boolean;
   readonly task?: string;
   readonly split?: string;
+  readonly ignoreColumns?: readonly string[];
+  readonly features?: string;
+  readonly randomSplit?: MessageInitShape<typeof RandomSplitSchema>;
   readonly validateOnly?: boolean;
   readonly wait?: boolean;
 }
@@ -114,6 +132,9 @@ async function importDataset(
     link: flags.link === true,
     task: numberOf(DatasetTaskSchema, flags.task ?? '') ?? 0,
     split: flags.split ?? '',
+    ignoredColumns: [...(flags.ignoreColumns ?? [])],
+    madeFeatures: numberOf(MadeFeaturesSchema, flags.features ?? '') ?? 0,
+    ...(flags.randomSplit === undefined ? {} : { randomSplit: flags.randomSplit }),
     validateOnly: flags.validateOnly === true,
     requestId: session.requestId,
   });
@@ -133,6 +154,16 @@ async function importDataset(
     printOperation(session, finished);
   } else printDataset(session, made);
   return gnnctlExit.OK;
+}
+
+function randomSplitOf(text: string): MessageInitShape<typeof RandomSplitSchema> {
+  const [validation = Number.NaN, test = 0, randomSeed = 0, ...more] = text.split(',').map(Number);
+  const isWhole = Number.isInteger(randomSeed) && randomSeed >= 0 && randomSeed < 2 ** 32;
+  const isShare = [validation, test].every((share) => share >= 0 && share < 1);
+  if (isShare && isWhole && more.length === 0 && validation + test < 1) {
+    return { validation, test, randomSeed };
+  }
+  throw new InvalidArgumentError('Expected two shares below 1, and maybe a seed: 0.2,0.2,7.');
 }
 
 /** `Citation_V2` of /data/Citation_V2.npz becomes citation-v2. */

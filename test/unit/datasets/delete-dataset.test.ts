@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Datasets } from '../../../src/datasets/datasets.ts';
 import { MemoryStore } from './memory-store.ts';
-import { trial } from './trial.ts';
+import { request, trial } from './trial.ts';
 import { folderOf, makeFolder, never, pathGraph } from './workbench.ts';
 
 interface Bench {
@@ -21,16 +21,7 @@ function bench(): Bench {
 }
 
 async function imported(datasets: Datasets, id: string, source = folderOf(pathGraph)) {
-  const more = {
-    format: null,
-    featureDtype: null,
-    directed: false,
-    link: false,
-    task: null,
-    split: null,
-    validateOnly: false,
-  };
-  const operation = await datasets.import({ id, source, ...more, requestId: null });
+  const operation = await datasets.import(request(id, source));
   await datasets.waitOperation(operation.id, 10_000, never);
   return datasets.get(id);
 }

@@ -9,7 +9,7 @@ import {
 } from '../../../src/datasets/datasets.ts';
 import { localTasks } from '../../../src/datasets/local-tasks.ts';
 import type { NativeValidator } from '../../../src/datasets/read-source.ts';
-import type { OperationRecord } from '../../../src/records/dataset-record.ts';
+import { noChoices, type OperationRecord } from '../../../src/records/dataset-record.ts';
 import { createMemoryLog } from '../../support/api-fakes.ts';
 import { plainCopier } from './copier.ts';
 import { MemoryStore } from './memory-store.ts';
@@ -66,7 +66,7 @@ export function request(
   more: Partial<ImportRequest> = {},
 ): ImportRequest {
   const asked = {
-    ...{ format: null, featureDtype: null, directed: false, link: false, task: null, split: null },
+    ...{ ...noChoices, format: null },
     ...{ validateOnly: false, requestId: null },
   };
   return { id, source, ...asked, ...more };

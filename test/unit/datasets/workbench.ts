@@ -10,13 +10,14 @@ import { ImportFailure } from '../../../src/datasets/problems.ts';
 import type { NativeReader } from '../../../src/datasets/read-source.ts';
 import { prepareFolder, runImport } from '../../../src/datasets/run-import.ts';
 import type { ArrayCopyOptions, DatasetCounts } from '../../../src/native/contract.ts';
-import type {
-  DatasetManifest,
-  DatasetTask,
-  FeatureDtype,
-  ImportFormat,
-  ImportStory,
-  Problem,
+import {
+  type DatasetManifest,
+  type DatasetTask,
+  type FeatureDtype,
+  type ImportFormat,
+  type ImportStory,
+  noChoices,
+  type Problem,
 } from '../../../src/records/dataset-record.ts';
 import { plainCopier } from './copier.ts';
 
@@ -223,11 +224,7 @@ export async function tryImport(
     id: 'trial',
     source,
     format,
-    featureDtype,
-    directed,
-    link,
-    task,
-    split,
+    choices: { ...noChoices, featureDtype, directed, link, task, split },
     folder,
     validateOnly: false,
     tasks: localTasks(native),
@@ -252,8 +249,8 @@ export async function problemsOf(
   const progress = () => undefined;
   try {
     await runImport({
-      ...{ id: 'trial', source, format, featureDtype, folder, tasks, progress, signal },
-      ...{ directed: false, link: false, validateOnly: false, task, split },
+      ...{ id: 'trial', source, format, folder, tasks, progress, signal, validateOnly: false },
+      choices: { ...noChoices, featureDtype, task, split },
     });
   } catch (error) {
     const left = readdirSync(folder);

@@ -24,6 +24,20 @@ class ImportFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     IMPORT_FORMAT_PARQUET: _ClassVar[ImportFormat]
     IMPORT_FORMAT_OGB: _ClassVar[ImportFormat]
     IMPORT_FORMAT_GRAPHBOLT: _ClassVar[ImportFormat]
+    IMPORT_FORMAT_EDGE_LIST: _ClassVar[ImportFormat]
+    IMPORT_FORMAT_PYG: _ClassVar[ImportFormat]
+    IMPORT_FORMAT_DGL: _ClassVar[ImportFormat]
+    IMPORT_FORMAT_PLANETOID: _ClassVar[ImportFormat]
+    IMPORT_FORMAT_GRAPHSAINT: _ClassVar[ImportFormat]
+    IMPORT_FORMAT_GRAPHSAGE: _ClassVar[ImportFormat]
+    IMPORT_FORMAT_NETWORKX: _ClassVar[ImportFormat]
+    IMPORT_FORMAT_BENCHMARK_NPZ: _ClassVar[ImportFormat]
+
+class MadeFeatures(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MADE_FEATURES_UNSPECIFIED: _ClassVar[MadeFeatures]
+    MADE_FEATURES_DEGREE: _ClassVar[MadeFeatures]
+    MADE_FEATURES_IDENTITY: _ClassVar[MadeFeatures]
 
 class FeatureDtype(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -44,6 +58,17 @@ IMPORT_FORMAT_CSV: ImportFormat
 IMPORT_FORMAT_PARQUET: ImportFormat
 IMPORT_FORMAT_OGB: ImportFormat
 IMPORT_FORMAT_GRAPHBOLT: ImportFormat
+IMPORT_FORMAT_EDGE_LIST: ImportFormat
+IMPORT_FORMAT_PYG: ImportFormat
+IMPORT_FORMAT_DGL: ImportFormat
+IMPORT_FORMAT_PLANETOID: ImportFormat
+IMPORT_FORMAT_GRAPHSAINT: ImportFormat
+IMPORT_FORMAT_GRAPHSAGE: ImportFormat
+IMPORT_FORMAT_NETWORKX: ImportFormat
+IMPORT_FORMAT_BENCHMARK_NPZ: ImportFormat
+MADE_FEATURES_UNSPECIFIED: MadeFeatures
+MADE_FEATURES_DEGREE: MadeFeatures
+MADE_FEATURES_IDENTITY: MadeFeatures
 FEATURE_DTYPE_UNSPECIFIED: FeatureDtype
 FEATURE_DTYPE_FLOAT32: FeatureDtype
 FEATURE_DTYPE_FLOAT16: FeatureDtype
@@ -52,8 +77,18 @@ DATASET_STATE_IMPORTING: DatasetState
 DATASET_STATE_READY: DatasetState
 DATASET_STATE_FAILED: DatasetState
 
+class RandomSplit(_message.Message):
+    __slots__ = ("validation", "test", "random_seed")
+    VALIDATION_FIELD_NUMBER: _ClassVar[int]
+    TEST_FIELD_NUMBER: _ClassVar[int]
+    RANDOM_SEED_FIELD_NUMBER: _ClassVar[int]
+    validation: float
+    test: float
+    random_seed: int
+    def __init__(self, validation: _Optional[float] = ..., test: _Optional[float] = ..., random_seed: _Optional[int] = ...) -> None: ...
+
 class ImportDatasetRequest(_message.Message):
-    __slots__ = ("dataset_id", "source", "format", "validate_only", "request_id", "feature_dtype", "directed", "link", "task", "split")
+    __slots__ = ("dataset_id", "source", "format", "validate_only", "request_id", "feature_dtype", "directed", "link", "task", "split", "ignored_columns", "made_features", "random_split")
     DATASET_ID_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
@@ -64,6 +99,9 @@ class ImportDatasetRequest(_message.Message):
     LINK_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     SPLIT_FIELD_NUMBER: _ClassVar[int]
+    IGNORED_COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    MADE_FEATURES_FIELD_NUMBER: _ClassVar[int]
+    RANDOM_SPLIT_FIELD_NUMBER: _ClassVar[int]
     dataset_id: str
     source: str
     format: ImportFormat
@@ -74,7 +112,10 @@ class ImportDatasetRequest(_message.Message):
     link: bool
     task: _types_pb2.DatasetTask
     split: str
-    def __init__(self, dataset_id: _Optional[str] = ..., source: _Optional[str] = ..., format: _Optional[_Union[ImportFormat, str]] = ..., validate_only: bool = ..., request_id: _Optional[str] = ..., feature_dtype: _Optional[_Union[FeatureDtype, str]] = ..., directed: bool = ..., link: bool = ..., task: _Optional[_Union[_types_pb2.DatasetTask, str]] = ..., split: _Optional[str] = ...) -> None: ...
+    ignored_columns: _containers.RepeatedScalarFieldContainer[str]
+    made_features: MadeFeatures
+    random_split: RandomSplit
+    def __init__(self, dataset_id: _Optional[str] = ..., source: _Optional[str] = ..., format: _Optional[_Union[ImportFormat, str]] = ..., validate_only: bool = ..., request_id: _Optional[str] = ..., feature_dtype: _Optional[_Union[FeatureDtype, str]] = ..., directed: bool = ..., link: bool = ..., task: _Optional[_Union[_types_pb2.DatasetTask, str]] = ..., split: _Optional[str] = ..., ignored_columns: _Optional[_Iterable[str]] = ..., made_features: _Optional[_Union[MadeFeatures, str]] = ..., random_split: _Optional[_Union[RandomSplit, _Mapping]] = ...) -> None: ...
 
 class Dataset(_message.Message):
     __slots__ = ("name", "state", "message", "digest", "num_nodes", "num_edges", "num_features", "num_classes", "num_train", "num_val", "num_test", "bytes", "path", "create_time", "feature_dtype", "task")

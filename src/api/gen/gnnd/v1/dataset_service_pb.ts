@@ -22,7 +22,72 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/dataset_service.proto.
  */
 export const file_gnnd_v1_dataset_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch1nbm5kL3YxL2RhdGFzZXRfc2VydmljZS5wcm90bxIHZ25uZC52MSKNAgoUSW1wb3J0RGF0YXNldFJlcXVlc3QSEgoKZGF0YXNldF9pZBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSJQoGZm9ybWF0GAMgASgOMhUuZ25uZC52MS5JbXBvcnRGb3JtYXQSFQoNdmFsaWRhdGVfb25seRgEIAEoCBISCgpyZXF1ZXN0X2lkGAUgASgJEiwKDWZlYXR1cmVfZHR5cGUYBiABKA4yFS5nbm5kLnYxLkZlYXR1cmVEdHlwZRIQCghkaXJlY3RlZBgHIAEoCBIMCgRsaW5rGAggASgIEiIKBHRhc2sYCSABKA4yFC5nbm5kLnYxLkRhdGFzZXRUYXNrEg0KBXNwbGl0GAogASgJIoUDCgdEYXRhc2V0EgwKBG5hbWUYASABKAkSJAoFc3RhdGUYAiABKA4yFS5nbm5kLnYxLkRhdGFzZXRTdGF0ZRIPCgdtZXNzYWdlGAMgASgJEg4KBmRpZ2VzdBgEIAEoCRIRCgludW1fbm9kZXMYBSABKAMSEQoJbnVtX2VkZ2VzGAYgASgDEhQKDG51bV9mZWF0dXJlcxgHIAEoBRITCgtudW1fY2xhc3NlcxgIIAEoBRIRCgludW1fdHJhaW4YCSABKAMSDwoHbnVtX3ZhbBgKIAEoAxIQCghudW1fdGVzdBgLIAEoAxINCgVieXRlcxgMIAEoAxIMCgRwYXRoGA0gASgJEi8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCg1mZWF0dXJlX2R0eXBlGA8gASgOMhUuZ25uZC52MS5GZWF0dXJlRHR5cGUSIgoEdGFzaxgQIAEoDjIULmdubmQudjEuRGF0YXNldFRhc2siIQoRR2V0RGF0YXNldFJlcXVlc3QSDAoEbmFtZRgBIAEoCSI8ChNMaXN0RGF0YXNldHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlMKFExpc3REYXRhc2V0c1Jlc3BvbnNlEiIKCGRhdGFzZXRzGAEgAygLMhAuZ25uZC52MS5EYXRhc2V0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSImChZWYWxpZGF0ZURhdGFzZXRSZXF1ZXN0EgwKBG5hbWUYASABKAkiTwoURGVsZXRlRGF0YXNldFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIVCg1hbGxvd19taXNzaW5nGAIgASgIEhIKCnJlcXVlc3RfaWQYAyABKAkiJgoVRGVsZXRlRGF0YXNldFJlc3BvbnNlEg0KBWJ5dGVzGAEgASgDIl0KEURhdGFzZXRWYWxpZGF0aW9uEg0KBXZhbGlkGAEgASgIEiIKCHByb2JsZW1zGAIgAygLMhAuZ25uZC52MS5Qcm9ibGVtEhUKDXByb2JsZW1fY291bnQYAyABKAMi+gEKElJlcG9ydENhY2hlUmVxdWVzdBIMCgRuYW1lGAEgASgJEigKCXNhbXBsaW5ncxgCIAMoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEhcKCmJhdGNoX3NpemUYAyABKAVIAIgBARITCgZlcG9jaHMYBCABKAVIAYgBARIYChBwcmVzYW1wbGVfZXBvY2hzGAUgAygFEg4KBnJhdGlvcxgGIAMoARIYCgtyYW5kb21fc2VlZBgHIAEoBEgCiAEBEhAKCGR1bXBfZGlyGAggASgJQg0KC19iYXRjaF9zaXplQgkKB19lcG9jaHNCDgoMX3JhbmRvbV9zZWVkIl8KC0NhY2hlUmVwb3J0Eg8KB2RhdGFzZXQYASABKAkSDgoGZGlnZXN0GAIgASgJEi8KCXNhbXBsaW5ncxgDIAMoCzIcLmdubmQudjEuU2FtcGxpbmdDYWNoZVJlcG9ydCLWAQoTU2FtcGxpbmdDYWNoZVJlcG9ydBInCghzYW1wbGluZxgBIAEoCzIVLmdubmQudjEuU2FtcGxpbmdTcGVjEhkKEWJhdGNoZXNfcGVyX2Vwb2NoGAIgASgDEhIKCmlucHV0X3Jvd3MYAyABKAESEwoLaW5wdXRfYnl0ZXMYBCABKAESEgoKc2ltaWxhcml0eRgFIAEoARIQCghlcG9jaF9ucxgGIAEoAxIsCghwb2xpY2llcxgHIAMoCzIaLmdubmQudjEuUG9saWN5Q2FjaGVSZXBvcnQihwEKEVBvbGljeUNhY2hlUmVwb3J0EiQKBnBvbGljeRgBIAEoDjIULmdubmQudjEuQ2FjaGVQb2xpY3kSGAoQcHJlc2FtcGxlX2Vwb2NocxgCIAEoBRIPCgdyYW5rX25zGAMgASgDEiEKBWNlbGxzGAQgAygLMhIuZ25uZC52MS5DYWNoZUNlbGwiTwoJQ2FjaGVDZWxsEg0KBXJhdGlvGAEgASgBEgwKBHJvd3MYAiABKAMSEAoIaGl0X3JhdGUYAyABKAESEwoLYnl0ZXNfbW92ZWQYBCABKAEiIwoTR2V0T3BlcmF0aW9uUmVxdWVzdBIMCgRuYW1lGAEgASgJIjgKFFdhaXRPcGVyYXRpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoKdGltZW91dF9tcxgCIAEoAyImChZDYW5jZWxPcGVyYXRpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkitgEKF1Byb3BhZ2F0ZURhdGFzZXRSZXF1ZXN0EgwKBG5hbWUYASABKAkSLQoLcHJvcGFnYXRpb24YAiABKAsyGC5nbm5kLnYxLlByb3BhZ2F0aW9uU3BlYxITCgtzdGFuZGFyZGl6ZRgDIAEoCBIUCgxtZW1vcnlfYnl0ZXMYBCABKAMSDwoHdGhyZWFkcxgFIAEoBRISCgpyZXF1ZXN0X2lkGAYgASgJEg4KBmRldmljZRgHIAEoCSJLChZQbGFuUHJvcGFnYXRpb25SZXF1ZXN0EjEKB3JlcXVlc3QYASABKAsyIC5nbm5kLnYxLlByb3BhZ2F0ZURhdGFzZXRSZXF1ZXN0IpYCCgtQcm9wYWdhdGlvbhIMCgRuYW1lGAEgASgJEg8KB2RhdGFzZXQYAiABKAkSFgoOZGF0YXNldF9kaWdlc3QYAyABKAkSLQoLcHJvcGFnYXRpb24YBCABKAsyGC5nbm5kLnYxLlByb3BhZ2F0aW9uU3BlYxITCgtzdGFuZGFyZGl6ZRgFIAEoCBIQCghjb21wbGV0ZRgGIAEoCBIMCgRyb3dzGAcgASgDEg0KBWJ5dGVzGAggASgDEhIKCnBlYWtfYnl0ZXMYCSABKAMSFAoMbWVtb3J5X2J5dGVzGAogASgDEhUKDWJsb2NrX2NvbHVtbnMYCyABKAUSDAoEcGF0aBgMIAEoCRIOCgZkaWdlc3QYDSABKAkiKgoXTGlzdFByb3BhZ2F0aW9uc1JlcXVlc3QSDwoHZGF0YXNldBgBIAEoCSJGChhMaXN0UHJvcGFnYXRpb25zUmVzcG9uc2USKgoMcHJvcGFnYXRpb25zGAEgAygLMhQuZ25uZC52MS5Qcm9wYWdhdGlvbiI/ChhEZWxldGVQcm9wYWdhdGlvblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIVCg1hbGxvd19taXNzaW5nGAIgASgIIioKGURlbGV0ZVByb3BhZ2F0aW9uUmVzcG9uc2USDQoFYnl0ZXMYASABKAMq3wEKDEltcG9ydEZvcm1hdBIdChlJTVBPUlRfRk9STUFUX1VOU1BFQ0lGSUVEEAASFQoRSU1QT1JUX0ZPUk1BVF9OUFkQARIVChFJTVBPUlRfRk9STUFUX05QWhACEhUKEUlNUE9SVF9GT1JNQVRfQ1NWEAMSGQoVSU1QT1JUX0ZPUk1BVF9QQVJRVUVUEAUSFQoRSU1QT1JUX0ZPUk1BVF9PR0IQBhIbChdJTVBPUlRfRk9STUFUX0dSQVBIQk9MVBAHIgQIBBAEKhZJTVBPUlRfRk9STUFUX05QTV9ERVBTKmMKDEZlYXR1cmVEdHlwZRIdChlGRUFUVVJFX0RUWVBFX1VOU1BFQ0lGSUVEEAASGQoVRkVBVFVSRV9EVFlQRV9GTE9BVDMyEAESGQoVRkVBVFVSRV9EVFlQRV9GTE9BVDE2EAIqfQoMRGF0YXNldFN0YXRlEh0KGURBVEFTRVRfU1RBVEVfVU5TUEVDSUZJRUQQABIbChdEQVRBU0VUX1NUQVRFX0lNUE9SVElORxABEhcKE0RBVEFTRVRfU1RBVEVfUkVBRFkQAhIYChREQVRBU0VUX1NUQVRFX0ZBSUxFRBADMqQICg5EYXRhc2V0U2VydmljZRJCCg1JbXBvcnREYXRhc2V0Eh0uZ25uZC52MS5JbXBvcnREYXRhc2V0UmVxdWVzdBoSLmdubmQudjEuT3BlcmF0aW9uEjoKCkdldERhdGFzZXQSGi5nbm5kLnYxLkdldERhdGFzZXRSZXF1ZXN0GhAuZ25uZC52MS5EYXRhc2V0EksKDExpc3REYXRhc2V0cxIcLmdubmQudjEuTGlzdERhdGFzZXRzUmVxdWVzdBodLmdubmQudjEuTGlzdERhdGFzZXRzUmVzcG9uc2USRgoPVmFsaWRhdGVEYXRhc2V0Eh8uZ25uZC52MS5WYWxpZGF0ZURhdGFzZXRSZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb24STgoNRGVsZXRlRGF0YXNldBIdLmdubmQudjEuRGVsZXRlRGF0YXNldFJlcXVlc3QaHi5nbm5kLnYxLkRlbGV0ZURhdGFzZXRSZXNwb25zZRJACgtSZXBvcnRDYWNoZRIbLmdubmQudjEuUmVwb3J0Q2FjaGVSZXF1ZXN0GhQuZ25uZC52MS5DYWNoZVJlcG9ydBJUChFTaW11bGF0ZVBsYWNlbWVudBIhLmdubmQudjEuU2ltdWxhdGVQbGFjZW1lbnRSZXF1ZXN0GhwuZ25uZC52MS5QbGFjZW1lbnRTaW11bGF0aW9uEkgKEFByb3BhZ2F0ZURhdGFzZXQSIC5nbm5kLnYxLlByb3BhZ2F0ZURhdGFzZXRSZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb24SSAoPUGxhblByb3BhZ2F0aW9uEh8uZ25uZC52MS5QbGFuUHJvcGFnYXRpb25SZXF1ZXN0GhQuZ25uZC52MS5Qcm9wYWdhdGlvbhJXChBMaXN0UHJvcGFnYXRpb25zEiAuZ25uZC52MS5MaXN0UHJvcGFnYXRpb25zUmVxdWVzdBohLmdubmQudjEuTGlzdFByb3BhZ2F0aW9uc1Jlc3BvbnNlEloKEURlbGV0ZVByb3BhZ2F0aW9uEiEuZ25uZC52MS5EZWxldGVQcm9wYWdhdGlvblJlcXVlc3QaIi5nbm5kLnYxLkRlbGV0ZVByb3BhZ2F0aW9uUmVzcG9uc2USQAoMR2V0T3BlcmF0aW9uEhwuZ25uZC52MS5HZXRPcGVyYXRpb25SZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb24SQgoNV2FpdE9wZXJhdGlvbhIdLmdubmQudjEuV2FpdE9wZXJhdGlvblJlcXVlc3QaEi5nbm5kLnYxLk9wZXJhdGlvbhJGCg9DYW5jZWxPcGVyYXRpb24SHy5nbm5kLnYxLkNhbmNlbE9wZXJhdGlvblJlcXVlc3QaEi5nbm5kLnYxLk9wZXJhdGlvbmIGcHJvdG8z", [file_gnnd_v1_features, file_gnnd_v1_placement, file_gnnd_v1_propagation, file_gnnd_v1_sampling, file_gnnd_v1_types, file_google_protobuf_timestamp]);
+  fileDesc("Ch1nbm5kL3YxL2RhdGFzZXRfc2VydmljZS5wcm90bxIHZ25uZC52MSJECgtSYW5kb21TcGxpdBISCgp2YWxpZGF0aW9uGAEgASgBEgwKBHRlc3QYAiABKAESEwoLcmFuZG9tX3NlZWQYAyABKA0igAMKFEltcG9ydERhdGFzZXRSZXF1ZXN0EhIKCmRhdGFzZXRfaWQYASABKAkSDgoGc291cmNlGAIgASgJEiUKBmZvcm1hdBgDIAEoDjIVLmdubmQudjEuSW1wb3J0Rm9ybWF0EhUKDXZhbGlkYXRlX29ubHkYBCABKAgSEgoKcmVxdWVzdF9pZBgFIAEoCRIsCg1mZWF0dXJlX2R0eXBlGAYgASgOMhUuZ25uZC52MS5GZWF0dXJlRHR5cGUSEAoIZGlyZWN0ZWQYByABKAgSDAoEbGluaxgIIAEoCBIiCgR0YXNrGAkgASgOMhQuZ25uZC52MS5EYXRhc2V0VGFzaxINCgVzcGxpdBgKIAEoCRIXCg9pZ25vcmVkX2NvbHVtbnMYCyADKAkSLAoNbWFkZV9mZWF0dXJlcxgMIAEoDjIVLmdubmQudjEuTWFkZUZlYXR1cmVzEioKDHJhbmRvbV9zcGxpdBgNIAEoCzIULmdubmQudjEuUmFuZG9tU3BsaXQihQMKB0RhdGFzZXQSDAoEbmFtZRgBIAEoCRIkCgVzdGF0ZRgCIAEoDjIVLmdubmQudjEuRGF0YXNldFN0YXRlEg8KB21lc3NhZ2UYAyABKAkSDgoGZGlnZXN0GAQgASgJEhEKCW51bV9ub2RlcxgFIAEoAxIRCgludW1fZWRnZXMYBiABKAMSFAoMbnVtX2ZlYXR1cmVzGAcgASgFEhMKC251bV9jbGFzc2VzGAggASgFEhEKCW51bV90cmFpbhgJIAEoAxIPCgdudW1fdmFsGAogASgDEhAKCG51bV90ZXN0GAsgASgDEg0KBWJ5dGVzGAwgASgDEgwKBHBhdGgYDSABKAkSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKDWZlYXR1cmVfZHR5cGUYDyABKA4yFS5nbm5kLnYxLkZlYXR1cmVEdHlwZRIiCgR0YXNrGBAgASgOMhQuZ25uZC52MS5EYXRhc2V0VGFzayIhChFHZXREYXRhc2V0UmVxdWVzdBIMCgRuYW1lGAEgASgJIjwKE0xpc3REYXRhc2V0c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiUwoUTGlzdERhdGFzZXRzUmVzcG9uc2USIgoIZGF0YXNldHMYASADKAsyEC5nbm5kLnYxLkRhdGFzZXQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiYKFlZhbGlkYXRlRGF0YXNldFJlcXVlc3QSDAoEbmFtZRgBIAEoCSJPChREZWxldGVEYXRhc2V0UmVxdWVzdBIMCgRuYW1lGAEgASgJEhUKDWFsbG93X21pc3NpbmcYAiABKAgSEgoKcmVxdWVzdF9pZBgDIAEoCSImChVEZWxldGVEYXRhc2V0UmVzcG9uc2USDQoFYnl0ZXMYASABKAMiXQoRRGF0YXNldFZhbGlkYXRpb24SDQoFdmFsaWQYASABKAgSIgoIcHJvYmxlbXMYAiADKAsyEC5nbm5kLnYxLlByb2JsZW0SFQoNcHJvYmxlbV9jb3VudBgDIAEoAyL6AQoSUmVwb3J0Q2FjaGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSKAoJc2FtcGxpbmdzGAIgAygLMhUuZ25uZC52MS5TYW1wbGluZ1NwZWMSFwoKYmF0Y2hfc2l6ZRgDIAEoBUgAiAEBEhMKBmVwb2NocxgEIAEoBUgBiAEBEhgKEHByZXNhbXBsZV9lcG9jaHMYBSADKAUSDgoGcmF0aW9zGAYgAygBEhgKC3JhbmRvbV9zZWVkGAcgASgESAKIAQESEAoIZHVtcF9kaXIYCCABKAlCDQoLX2JhdGNoX3NpemVCCQoHX2Vwb2Noc0IOCgxfcmFuZG9tX3NlZWQiXwoLQ2FjaGVSZXBvcnQSDwoHZGF0YXNldBgBIAEoCRIOCgZkaWdlc3QYAiABKAkSLwoJc2FtcGxpbmdzGAMgAygLMhwuZ25uZC52MS5TYW1wbGluZ0NhY2hlUmVwb3J0ItYBChNTYW1wbGluZ0NhY2hlUmVwb3J0EicKCHNhbXBsaW5nGAEgASgLMhUuZ25uZC52MS5TYW1wbGluZ1NwZWMSGQoRYmF0Y2hlc19wZXJfZXBvY2gYAiABKAMSEgoKaW5wdXRfcm93cxgDIAEoARITCgtpbnB1dF9ieXRlcxgEIAEoARISCgpzaW1pbGFyaXR5GAUgASgBEhAKCGVwb2NoX25zGAYgASgDEiwKCHBvbGljaWVzGAcgAygLMhouZ25uZC52MS5Qb2xpY3lDYWNoZVJlcG9ydCKHAQoRUG9saWN5Q2FjaGVSZXBvcnQSJAoGcG9saWN5GAEgASgOMhQuZ25uZC52MS5DYWNoZVBvbGljeRIYChBwcmVzYW1wbGVfZXBvY2hzGAIgASgFEg8KB3JhbmtfbnMYAyABKAMSIQoFY2VsbHMYBCADKAsyEi5nbm5kLnYxLkNhY2hlQ2VsbCJPCglDYWNoZUNlbGwSDQoFcmF0aW8YASABKAESDAoEcm93cxgCIAEoAxIQCghoaXRfcmF0ZRgDIAEoARITCgtieXRlc19tb3ZlZBgEIAEoASIjChNHZXRPcGVyYXRpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkiOAoUV2FpdE9wZXJhdGlvblJlcXVlc3QSDAoEbmFtZRgBIAEoCRISCgp0aW1lb3V0X21zGAIgASgDIiYKFkNhbmNlbE9wZXJhdGlvblJlcXVlc3QSDAoEbmFtZRgBIAEoCSK2AQoXUHJvcGFnYXRlRGF0YXNldFJlcXVlc3QSDAoEbmFtZRgBIAEoCRItCgtwcm9wYWdhdGlvbhgCIAEoCzIYLmdubmQudjEuUHJvcGFnYXRpb25TcGVjEhMKC3N0YW5kYXJkaXplGAMgASgIEhQKDG1lbW9yeV9ieXRlcxgEIAEoAxIPCgd0aHJlYWRzGAUgASgFEhIKCnJlcXVlc3RfaWQYBiABKAkSDgoGZGV2aWNlGAcgASgJIksKFlBsYW5Qcm9wYWdhdGlvblJlcXVlc3QSMQoHcmVxdWVzdBgBIAEoCzIgLmdubmQudjEuUHJvcGFnYXRlRGF0YXNldFJlcXVlc3QilgIKC1Byb3BhZ2F0aW9uEgwKBG5hbWUYASABKAkSDwoHZGF0YXNldBgCIAEoCRIWCg5kYXRhc2V0X2RpZ2VzdBgDIAEoCRItCgtwcm9wYWdhdGlvbhgEIAEoCzIYLmdubmQudjEuUHJvcGFnYXRpb25TcGVjEhMKC3N0YW5kYXJkaXplGAUgASgIEhAKCGNvbXBsZXRlGAYgASgIEgwKBHJvd3MYByABKAMSDQoFYnl0ZXMYCCABKAMSEgoKcGVha19ieXRlcxgJIAEoAxIUCgxtZW1vcnlfYnl0ZXMYCiABKAMSFQoNYmxvY2tfY29sdW1ucxgLIAEoBRIMCgRwYXRoGAwgASgJEg4KBmRpZ2VzdBgNIAEoCSIqChdMaXN0UHJvcGFnYXRpb25zUmVxdWVzdBIPCgdkYXRhc2V0GAEgASgJIkYKGExpc3RQcm9wYWdhdGlvbnNSZXNwb25zZRIqCgxwcm9wYWdhdGlvbnMYASADKAsyFC5nbm5kLnYxLlByb3BhZ2F0aW9uIj8KGERlbGV0ZVByb3BhZ2F0aW9uUmVxdWVzdBIMCgRuYW1lGAEgASgJEhUKDWFsbG93X21pc3NpbmcYAiABKAgiKgoZRGVsZXRlUHJvcGFnYXRpb25SZXNwb25zZRINCgVieXRlcxgBIAEoAyq/AwoMSW1wb3J0Rm9ybWF0Eh0KGUlNUE9SVF9GT1JNQVRfVU5TUEVDSUZJRUQQABIVChFJTVBPUlRfRk9STUFUX05QWRABEhUKEUlNUE9SVF9GT1JNQVRfTlBaEAISFQoRSU1QT1JUX0ZPUk1BVF9DU1YQAxIZChVJTVBPUlRfRk9STUFUX1BBUlFVRVQQBRIVChFJTVBPUlRfRk9STUFUX09HQhAGEhsKF0lNUE9SVF9GT1JNQVRfR1JBUEhCT0xUEAcSGwoXSU1QT1JUX0ZPUk1BVF9FREdFX0xJU1QQCBIVChFJTVBPUlRfRk9STUFUX1BZRxAJEhUKEUlNUE9SVF9GT1JNQVRfREdMEAoSGwoXSU1QT1JUX0ZPUk1BVF9QTEFORVRPSUQQCxIcChhJTVBPUlRfRk9STUFUX0dSQVBIU0FJTlQQDBIbChdJTVBPUlRfRk9STUFUX0dSQVBIU0FHRRANEhoKFklNUE9SVF9GT1JNQVRfTkVUV09SS1gQDhIfChtJTVBPUlRfRk9STUFUX0JFTkNITUFSS19OUFoQDyIECAQQBCoWSU1QT1JUX0ZPUk1BVF9OUE1fREVQUypjCgxNYWRlRmVhdHVyZXMSHQoZTUFERV9GRUFUVVJFU19VTlNQRUNJRklFRBAAEhgKFE1BREVfRkVBVFVSRVNfREVHUkVFEAESGgoWTUFERV9GRUFUVVJFU19JREVOVElUWRACKmMKDEZlYXR1cmVEdHlwZRIdChlGRUFUVVJFX0RUWVBFX1VOU1BFQ0lGSUVEEAASGQoVRkVBVFVSRV9EVFlQRV9GTE9BVDMyEAESGQoVRkVBVFVSRV9EVFlQRV9GTE9BVDE2EAIqfQoMRGF0YXNldFN0YXRlEh0KGURBVEFTRVRfU1RBVEVfVU5TUEVDSUZJRUQQABIbChdEQVRBU0VUX1NUQVRFX0lNUE9SVElORxABEhcKE0RBVEFTRVRfU1RBVEVfUkVBRFkQAhIYChREQVRBU0VUX1NUQVRFX0ZBSUxFRBADMqQICg5EYXRhc2V0U2VydmljZRJCCg1JbXBvcnREYXRhc2V0Eh0uZ25uZC52MS5JbXBvcnREYXRhc2V0UmVxdWVzdBoSLmdubmQudjEuT3BlcmF0aW9uEjoKCkdldERhdGFzZXQSGi5nbm5kLnYxLkdldERhdGFzZXRSZXF1ZXN0GhAuZ25uZC52MS5EYXRhc2V0EksKDExpc3REYXRhc2V0cxIcLmdubmQudjEuTGlzdERhdGFzZXRzUmVxdWVzdBodLmdubmQudjEuTGlzdERhdGFzZXRzUmVzcG9uc2USRgoPVmFsaWRhdGVEYXRhc2V0Eh8uZ25uZC52MS5WYWxpZGF0ZURhdGFzZXRSZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb24STgoNRGVsZXRlRGF0YXNldBIdLmdubmQudjEuRGVsZXRlRGF0YXNldFJlcXVlc3QaHi5nbm5kLnYxLkRlbGV0ZURhdGFzZXRSZXNwb25zZRJACgtSZXBvcnRDYWNoZRIbLmdubmQudjEuUmVwb3J0Q2FjaGVSZXF1ZXN0GhQuZ25uZC52MS5DYWNoZVJlcG9ydBJUChFTaW11bGF0ZVBsYWNlbWVudBIhLmdubmQudjEuU2ltdWxhdGVQbGFjZW1lbnRSZXF1ZXN0GhwuZ25uZC52MS5QbGFjZW1lbnRTaW11bGF0aW9uEkgKEFByb3BhZ2F0ZURhdGFzZXQSIC5nbm5kLnYxLlByb3BhZ2F0ZURhdGFzZXRSZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb24SSAoPUGxhblByb3BhZ2F0aW9uEh8uZ25uZC52MS5QbGFuUHJvcGFnYXRpb25SZXF1ZXN0GhQuZ25uZC52MS5Qcm9wYWdhdGlvbhJXChBMaXN0UHJvcGFnYXRpb25zEiAuZ25uZC52MS5MaXN0UHJvcGFnYXRpb25zUmVxdWVzdBohLmdubmQudjEuTGlzdFByb3BhZ2F0aW9uc1Jlc3BvbnNlEloKEURlbGV0ZVByb3BhZ2F0aW9uEiEuZ25uZC52MS5EZWxldGVQcm9wYWdhdGlvblJlcXVlc3QaIi5nbm5kLnYxLkRlbGV0ZVByb3BhZ2F0aW9uUmVzcG9uc2USQAoMR2V0T3BlcmF0aW9uEhwuZ25uZC52MS5HZXRPcGVyYXRpb25SZXF1ZXN0GhIuZ25uZC52MS5PcGVyYXRpb24SQgoNV2FpdE9wZXJhdGlvbhIdLmdubmQudjEuV2FpdE9wZXJhdGlvblJlcXVlc3QaEi5nbm5kLnYxLk9wZXJhdGlvbhJGCg9DYW5jZWxPcGVyYXRpb24SHy5nbm5kLnYxLkNhbmNlbE9wZXJhdGlvblJlcXVlc3QaEi5nbm5kLnYxLk9wZXJhdGlvbmIGcHJvdG8z", [file_gnnd_v1_features, file_gnnd_v1_placement, file_gnnd_v1_propagation, file_gnnd_v1_sampling, file_gnnd_v1_types, file_google_protobuf_timestamp]);
+
+/**
+ * A split of labelled nodes by chance, for sources that have none. What is neither for validation
+ * nor for the test is for training.
+ *
+ * @generated from message gnnd.v1.RandomSplit
+ */
+export type RandomSplit = Message<"gnnd.v1.RandomSplit"> & {
+  /**
+   * Share of the labelled nodes, 0 to 1.
+   *
+   * @generated from field: double validation = 1;
+   */
+  validation: number;
+
+  /**
+   * Share of the labelled nodes, 0 to 1; both together less than 1.
+   *
+   * @generated from field: double test = 2;
+   */
+  test: number;
+
+  /**
+   * Another seed, another split. Default 0.
+   *
+   * @generated from field: uint32 random_seed = 3;
+   */
+  randomSeed: number;
+};
+
+/**
+ * A split of labelled nodes by chance, for sources that have none. What is neither for validation
+ * nor for the test is for training.
+ *
+ * @generated from message gnnd.v1.RandomSplit
+ */
+export type RandomSplitJson = {
+  /**
+   * Share of the labelled nodes, 0 to 1.
+   *
+   * @generated from field: double validation = 1;
+   */
+  validation?: number | "NaN" | "Infinity" | "-Infinity";
+
+  /**
+   * Share of the labelled nodes, 0 to 1; both together less than 1.
+   *
+   * @generated from field: double test = 2;
+   */
+  test?: number | "NaN" | "Infinity" | "-Infinity";
+
+  /**
+   * Another seed, another split. Default 0.
+   *
+   * @generated from field: uint32 random_seed = 3;
+   */
+  randomSeed?: number;
+};
+
+/**
+ * Describes the message gnnd.v1.RandomSplit.
+ * Use `create(RandomSplitSchema)` to create a new message.
+ */
+export const RandomSplitSchema: GenMessage<RandomSplit, {jsonType: RandomSplitJson}> = /*@__PURE__*/
+  messageDesc(file_gnnd_v1_dataset_service, 0);
 
 /**
  * What to import.
@@ -106,6 +171,30 @@ export type ImportDatasetRequest = Message<"gnnd.v1.ImportDatasetRequest"> & {
    * @generated from field: string split = 10;
    */
   split: string;
+
+  /**
+   * Columns of a table of nodes that are no features, or of a table of edges that are not read.
+   *
+   * @generated from field: repeated string ignored_columns = 11;
+   */
+  ignoredColumns: string[];
+
+  /**
+   * What nodes have for features where the source has none; an error where it has some. Default:
+   * DEGREE, which a notice says.
+   *
+   * @generated from field: gnnd.v1.MadeFeatures made_features = 12;
+   */
+  madeFeatures: MadeFeatures;
+
+  /**
+   * Splits the labelled nodes by chance; an error where the source has splits. Default: formats
+   * that never have splits (EDGE_LIST, BENCHMARK_NPZ, NETWORKX) get 0.2 and 0.2, which a notice
+   * says; without splits other sources fail.
+   *
+   * @generated from field: gnnd.v1.RandomSplit random_split = 13;
+   */
+  randomSplit?: RandomSplit | undefined;
 };
 
 /**
@@ -190,6 +279,30 @@ export type ImportDatasetRequestJson = {
    * @generated from field: string split = 10;
    */
   split?: string;
+
+  /**
+   * Columns of a table of nodes that are no features, or of a table of edges that are not read.
+   *
+   * @generated from field: repeated string ignored_columns = 11;
+   */
+  ignoredColumns?: string[];
+
+  /**
+   * What nodes have for features where the source has none; an error where it has some. Default:
+   * DEGREE, which a notice says.
+   *
+   * @generated from field: gnnd.v1.MadeFeatures made_features = 12;
+   */
+  madeFeatures?: MadeFeaturesJson;
+
+  /**
+   * Splits the labelled nodes by chance; an error where the source has splits. Default: formats
+   * that never have splits (EDGE_LIST, BENCHMARK_NPZ, NETWORKX) get 0.2 and 0.2, which a notice
+   * says; without splits other sources fail.
+   *
+   * @generated from field: gnnd.v1.RandomSplit random_split = 13;
+   */
+  randomSplit?: RandomSplitJson;
 };
 
 /**
@@ -197,7 +310,7 @@ export type ImportDatasetRequestJson = {
  * Use `create(ImportDatasetRequestSchema)` to create a new message.
  */
 export const ImportDatasetRequestSchema: GenMessage<ImportDatasetRequest, {jsonType: ImportDatasetRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 0);
+  messageDesc(file_gnnd_v1_dataset_service, 1);
 
 /**
  * A dataset: immutable once READY.
@@ -444,7 +557,7 @@ export type DatasetJson = {
  * Use `create(DatasetSchema)` to create a new message.
  */
 export const DatasetSchema: GenMessage<Dataset, {jsonType: DatasetJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 1);
+  messageDesc(file_gnnd_v1_dataset_service, 2);
 
 /**
  * Which dataset.
@@ -479,7 +592,7 @@ export type GetDatasetRequestJson = {
  * Use `create(GetDatasetRequestSchema)` to create a new message.
  */
 export const GetDatasetRequestSchema: GenMessage<GetDatasetRequest, {jsonType: GetDatasetRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 2);
+  messageDesc(file_gnnd_v1_dataset_service, 3);
 
 /**
  * Which datasets.
@@ -528,7 +641,7 @@ export type ListDatasetsRequestJson = {
  * Use `create(ListDatasetsRequestSchema)` to create a new message.
  */
 export const ListDatasetsRequestSchema: GenMessage<ListDatasetsRequest, {jsonType: ListDatasetsRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 3);
+  messageDesc(file_gnnd_v1_dataset_service, 4);
 
 /**
  * A page of datasets.
@@ -577,7 +690,7 @@ export type ListDatasetsResponseJson = {
  * Use `create(ListDatasetsResponseSchema)` to create a new message.
  */
 export const ListDatasetsResponseSchema: GenMessage<ListDatasetsResponse, {jsonType: ListDatasetsResponseJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 4);
+  messageDesc(file_gnnd_v1_dataset_service, 5);
 
 /**
  * Which dataset to check.
@@ -612,7 +725,7 @@ export type ValidateDatasetRequestJson = {
  * Use `create(ValidateDatasetRequestSchema)` to create a new message.
  */
 export const ValidateDatasetRequestSchema: GenMessage<ValidateDatasetRequest, {jsonType: ValidateDatasetRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 5);
+  messageDesc(file_gnnd_v1_dataset_service, 6);
 
 /**
  * Which dataset to delete.
@@ -675,7 +788,7 @@ export type DeleteDatasetRequestJson = {
  * Use `create(DeleteDatasetRequestSchema)` to create a new message.
  */
 export const DeleteDatasetRequestSchema: GenMessage<DeleteDatasetRequest, {jsonType: DeleteDatasetRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 6);
+  messageDesc(file_gnnd_v1_dataset_service, 7);
 
 /**
  * It is deleted; its files go after the answer.
@@ -710,7 +823,7 @@ export type DeleteDatasetResponseJson = {
  * Use `create(DeleteDatasetResponseSchema)` to create a new message.
  */
 export const DeleteDatasetResponseSchema: GenMessage<DeleteDatasetResponse, {jsonType: DeleteDatasetResponseJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 7);
+  messageDesc(file_gnnd_v1_dataset_service, 8);
 
 /**
  * What a check found.
@@ -773,7 +886,7 @@ export type DatasetValidationJson = {
  * Use `create(DatasetValidationSchema)` to create a new message.
  */
 export const DatasetValidationSchema: GenMessage<DatasetValidation, {jsonType: DatasetValidationJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 8);
+  messageDesc(file_gnnd_v1_dataset_service, 9);
 
 /**
  * Which jobs the report is about.
@@ -912,7 +1025,7 @@ export type ReportCacheRequestJson = {
  * Use `create(ReportCacheRequestSchema)` to create a new message.
  */
 export const ReportCacheRequestSchema: GenMessage<ReportCacheRequest, {jsonType: ReportCacheRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 9);
+  messageDesc(file_gnnd_v1_dataset_service, 10);
 
 /**
  * What caches would be worth.
@@ -975,7 +1088,7 @@ export type CacheReportJson = {
  * Use `create(CacheReportSchema)` to create a new message.
  */
 export const CacheReportSchema: GenMessage<CacheReport, {jsonType: CacheReportJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 10);
+  messageDesc(file_gnnd_v1_dataset_service, 11);
 
 /**
  * What caches would be worth with one way to sample.
@@ -1094,7 +1207,7 @@ export type SamplingCacheReportJson = {
  * Use `create(SamplingCacheReportSchema)` to create a new message.
  */
 export const SamplingCacheReportSchema: GenMessage<SamplingCacheReport, {jsonType: SamplingCacheReportJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 11);
+  messageDesc(file_gnnd_v1_dataset_service, 12);
 
 /**
  * What caches of one policy would be worth.
@@ -1171,7 +1284,7 @@ export type PolicyCacheReportJson = {
  * Use `create(PolicyCacheReportSchema)` to create a new message.
  */
 export const PolicyCacheReportSchema: GenMessage<PolicyCacheReport, {jsonType: PolicyCacheReportJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 12);
+  messageDesc(file_gnnd_v1_dataset_service, 13);
 
 /**
  * One cache.
@@ -1248,7 +1361,7 @@ export type CacheCellJson = {
  * Use `create(CacheCellSchema)` to create a new message.
  */
 export const CacheCellSchema: GenMessage<CacheCell, {jsonType: CacheCellJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 13);
+  messageDesc(file_gnnd_v1_dataset_service, 14);
 
 /**
  * Which operation.
@@ -1283,7 +1396,7 @@ export type GetOperationRequestJson = {
  * Use `create(GetOperationRequestSchema)` to create a new message.
  */
 export const GetOperationRequestSchema: GenMessage<GetOperationRequest, {jsonType: GetOperationRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 14);
+  messageDesc(file_gnnd_v1_dataset_service, 15);
 
 /**
  * Which operation, and how long to wait.
@@ -1332,7 +1445,7 @@ export type WaitOperationRequestJson = {
  * Use `create(WaitOperationRequestSchema)` to create a new message.
  */
 export const WaitOperationRequestSchema: GenMessage<WaitOperationRequest, {jsonType: WaitOperationRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 15);
+  messageDesc(file_gnnd_v1_dataset_service, 16);
 
 /**
  * Which operation to end.
@@ -1367,7 +1480,7 @@ export type CancelOperationRequestJson = {
  * Use `create(CancelOperationRequestSchema)` to create a new message.
  */
 export const CancelOperationRequestSchema: GenMessage<CancelOperationRequest, {jsonType: CancelOperationRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 16);
+  messageDesc(file_gnnd_v1_dataset_service, 17);
 
 /**
  * What to propagate.
@@ -1488,7 +1601,7 @@ export type PropagateDatasetRequestJson = {
  * Use `create(PropagateDatasetRequestSchema)` to create a new message.
  */
 export const PropagateDatasetRequestSchema: GenMessage<PropagateDatasetRequest, {jsonType: PropagateDatasetRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 17);
+  messageDesc(file_gnnd_v1_dataset_service, 18);
 
 /**
  * A propagation that is asked about.
@@ -1523,7 +1636,7 @@ export type PlanPropagationRequestJson = {
  * Use `create(PlanPropagationRequestSchema)` to create a new message.
  */
 export const PlanPropagationRequestSchema: GenMessage<PlanPropagationRequest, {jsonType: PlanPropagationRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 18);
+  messageDesc(file_gnnd_v1_dataset_service, 19);
 
 /**
  * Features that went through the operators of a PropagationSpec, as files.
@@ -1726,7 +1839,7 @@ export type PropagationJson = {
  * Use `create(PropagationSchema)` to create a new message.
  */
 export const PropagationSchema: GenMessage<Propagation, {jsonType: PropagationJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 19);
+  messageDesc(file_gnnd_v1_dataset_service, 20);
 
 /**
  * Which propagations.
@@ -1761,7 +1874,7 @@ export type ListPropagationsRequestJson = {
  * Use `create(ListPropagationsRequestSchema)` to create a new message.
  */
 export const ListPropagationsRequestSchema: GenMessage<ListPropagationsRequest, {jsonType: ListPropagationsRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 20);
+  messageDesc(file_gnnd_v1_dataset_service, 21);
 
 /**
  * All of them.
@@ -1796,7 +1909,7 @@ export type ListPropagationsResponseJson = {
  * Use `create(ListPropagationsResponseSchema)` to create a new message.
  */
 export const ListPropagationsResponseSchema: GenMessage<ListPropagationsResponse, {jsonType: ListPropagationsResponseJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 21);
+  messageDesc(file_gnnd_v1_dataset_service, 22);
 
 /**
  * Which propagation to delete.
@@ -1845,7 +1958,7 @@ export type DeletePropagationRequestJson = {
  * Use `create(DeletePropagationRequestSchema)` to create a new message.
  */
 export const DeletePropagationRequestSchema: GenMessage<DeletePropagationRequest, {jsonType: DeletePropagationRequestJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 22);
+  messageDesc(file_gnnd_v1_dataset_service, 23);
 
 /**
  * It is deleted.
@@ -1880,7 +1993,7 @@ export type DeletePropagationResponseJson = {
  * Use `create(DeletePropagationResponseSchema)` to create a new message.
  */
 export const DeletePropagationResponseSchema: GenMessage<DeletePropagationResponse, {jsonType: DeletePropagationResponseJson}> = /*@__PURE__*/
-  messageDesc(file_gnnd_v1_dataset_service, 23);
+  messageDesc(file_gnnd_v1_dataset_service, 24);
 
 /**
  * Where an import reads from.
@@ -1937,6 +2050,65 @@ export enum ImportFormat {
    * @generated from enum value: IMPORT_FORMAT_GRAPHBOLT = 7;
    */
   GRAPHBOLT = 7,
+
+  /**
+   * A list of edges as text, alone or in a folder with a file of what nodes are: SNAP, LINQS
+   * (.content, .cites), geom-gcn, MUSAE. Two columns between spaces, tabs, commas or semicolons;
+   * lines that begin with # are comments.
+   *
+   * @generated from enum value: IMPORT_FORMAT_EDGE_LIST = 8;
+   */
+  EDGE_LIST = 8,
+
+  /**
+   * A file of torch.save with one graph of torch_geometric, or a dataset's folder with `processed`.
+   *
+   * @generated from enum value: IMPORT_FORMAT_PYG = 9;
+   */
+  PYG = 9,
+
+  /**
+   * A file of dgl.save_graphs with one graph of one type of node and edge.
+   *
+   * @generated from enum value: IMPORT_FORMAT_DGL = 10;
+   */
+  DGL = 10,
+
+  /**
+   * A folder of Planetoid's pickles: ind.NAME.x, …, ind.NAME.graph.
+   *
+   * @generated from enum value: IMPORT_FORMAT_PLANETOID = 11;
+   */
+  PLANETOID = 11,
+
+  /**
+   * A folder of GraphSAINT: adj_full.npz, feats.npy, class_map.json, role.json.
+   *
+   * @generated from enum value: IMPORT_FORMAT_GRAPHSAINT = 12;
+   */
+  GRAPHSAINT = 12,
+
+  /**
+   * A folder of GraphSAGE: NAME-G.json, NAME-feats.npy, NAME-id_map.json, NAME-class_map.json.
+   *
+   * @generated from enum value: IMPORT_FORMAT_GRAPHSAGE = 13;
+   */
+  GRAPHSAGE = 13,
+
+  /**
+   * A file that networkx reads: .gml, .graphml, .gexf, or .json as node_link_data has it.
+   *
+   * @generated from enum value: IMPORT_FORMAT_NETWORKX = 14;
+   */
+  NETWORKX = 14,
+
+  /**
+   * An .npz file of the citation and co-purchase benchmarks (adj_data, …), or of the heterophilous
+   * ones (node_features, node_labels, edges, train_masks).
+   *
+   * @generated from enum value: IMPORT_FORMAT_BENCHMARK_NPZ = 15;
+   */
+  BENCHMARK_NPZ = 15,
 }
 
 /**
@@ -1944,13 +2116,55 @@ export enum ImportFormat {
  *
  * @generated from enum gnnd.v1.ImportFormat
  */
-export type ImportFormatJson = "IMPORT_FORMAT_UNSPECIFIED" | "IMPORT_FORMAT_NPY" | "IMPORT_FORMAT_NPZ" | "IMPORT_FORMAT_CSV" | "IMPORT_FORMAT_PARQUET" | "IMPORT_FORMAT_OGB" | "IMPORT_FORMAT_GRAPHBOLT";
+export type ImportFormatJson = "IMPORT_FORMAT_UNSPECIFIED" | "IMPORT_FORMAT_NPY" | "IMPORT_FORMAT_NPZ" | "IMPORT_FORMAT_CSV" | "IMPORT_FORMAT_PARQUET" | "IMPORT_FORMAT_OGB" | "IMPORT_FORMAT_GRAPHBOLT" | "IMPORT_FORMAT_EDGE_LIST" | "IMPORT_FORMAT_PYG" | "IMPORT_FORMAT_DGL" | "IMPORT_FORMAT_PLANETOID" | "IMPORT_FORMAT_GRAPHSAINT" | "IMPORT_FORMAT_GRAPHSAGE" | "IMPORT_FORMAT_NETWORKX" | "IMPORT_FORMAT_BENCHMARK_NPZ";
 
 /**
  * Describes the enum gnnd.v1.ImportFormat.
  */
 export const ImportFormatSchema: GenEnum<ImportFormat, ImportFormatJson> = /*@__PURE__*/
   enumDesc(file_gnnd_v1_dataset_service, 0);
+
+/**
+ * Features of a graph whose source has none.
+ *
+ * @generated from enum gnnd.v1.MadeFeatures
+ */
+export enum MadeFeatures {
+  /**
+   * Not set: DEGREE.
+   *
+   * @generated from enum value: MADE_FEATURES_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * How many neighbours a node has, on a scale of logarithms: the same for every graph, so that a
+   * model can be used on another one.
+   *
+   * @generated from enum value: MADE_FEATURES_DEGREE = 1;
+   */
+  DEGREE = 1,
+
+  /**
+   * One column a node, 1 in its own row: for graphs of at most 8192 nodes.
+   *
+   * @generated from enum value: MADE_FEATURES_IDENTITY = 2;
+   */
+  IDENTITY = 2,
+}
+
+/**
+ * Features of a graph whose source has none.
+ *
+ * @generated from enum gnnd.v1.MadeFeatures
+ */
+export type MadeFeaturesJson = "MADE_FEATURES_UNSPECIFIED" | "MADE_FEATURES_DEGREE" | "MADE_FEATURES_IDENTITY";
+
+/**
+ * Describes the enum gnnd.v1.MadeFeatures.
+ */
+export const MadeFeaturesSchema: GenEnum<MadeFeatures, MadeFeaturesJson> = /*@__PURE__*/
+  enumDesc(file_gnnd_v1_dataset_service, 1);
 
 /**
  * How feature rows lie on disk and in caches. They are float32 where they are computed with; a
@@ -1993,7 +2207,7 @@ export type FeatureDtypeJson = "FEATURE_DTYPE_UNSPECIFIED" | "FEATURE_DTYPE_FLOA
  * Describes the enum gnnd.v1.FeatureDtype.
  */
 export const FeatureDtypeSchema: GenEnum<FeatureDtype, FeatureDtypeJson> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_dataset_service, 1);
+  enumDesc(file_gnnd_v1_dataset_service, 2);
 
 /**
  * States of a dataset.
@@ -2041,7 +2255,7 @@ export type DatasetStateJson = "DATASET_STATE_UNSPECIFIED" | "DATASET_STATE_IMPO
  * Describes the enum gnnd.v1.DatasetState.
  */
 export const DatasetStateSchema: GenEnum<DatasetState, DatasetStateJson> = /*@__PURE__*/
-  enumDesc(file_gnnd_v1_dataset_service, 2);
+  enumDesc(file_gnnd_v1_dataset_service, 3);
 
 /**
  * Datasets: graphs with features, labels and splits.
