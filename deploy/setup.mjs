@@ -19,6 +19,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -176,6 +177,12 @@ async function fetched(name, digest, what, work) {
   });
 }
 
+/** Imports of formats that only Python reads ask it (src/datasets/converted-import.ts). */
+function notePython({ path }) {
+  mkdirSync('build', { recursive: true });
+  writeFileSync('build/python.txt', `${path}\n`);
+}
+
 async function typescriptBuild() {
   const parts = readdirSync('src', { withFileTypes: true }).filter(({ name }) => name !== 'python');
   const [folders, files] = [true, false].map((isFolder) =>
@@ -218,13 +225,16 @@ async function main() {
   checkMachine();
   if (!isClone) {
     await installedPackages();
-    await nativeCode(await python(), wants);
+    const found = await python();
+    await nativeCode(found, wants);
+    notePython(found);
   } else {
     // npm compiles SQLite while pip unpacks PyTorch: processor beside disk.
     const [, pythonFacts] = await Promise.all([npmPackages(), python()]);
     await checkers();
     await testPackages(pythonFacts);
     await nativeCode(pythonFacts, wants);
+    notePython(pythonFacts);
     await typescriptBuild();
   }
   if (wasAnnounced()) say('done', 'gnnd is set up');

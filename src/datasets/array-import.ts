@@ -65,7 +65,9 @@ export class ArrayImport {
     this.#checkSplitChoice();
     if (byEdgeIndex) await this.#copyEdgeIndex();
     else if (edges !== null) await this.#copyEdges(edges);
-    if (this.#set.nameOf('test') === null) await this.#context.writer.write('test', noIds);
+    if (this.#hasSplits && this.#set.nameOf('test') === null) {
+      await this.#context.writer.write('test', noIds);
+    }
     this.#checkCounts();
     this.#checkMeta();
     problems.throwIfAny();
@@ -90,8 +92,15 @@ export class ArrayImport {
     for (const name of arrayNames) {
       if (this.#set.nameOf(name) !== null || name === 'edge_weights') continue;
       if (hasEdges && (name === 'indptr' || name === 'indices')) continue;
-      if (name !== 'test') problems.add(this.#set.pathOf(name), 'is missing');
+      const isSplit = name === 'train' || name === 'val' || name === 'test';
+      // What is missing altogether is made by completeDataset, or told there.
+      if (name === 'features' || name === 'test' || (isSplit && !this.#hasSplits)) continue;
+      problems.add(this.#set.pathOf(name), 'is missing');
     }
+  }
+
+  get #hasSplits(): boolean {
+    return splits.some((name) => this.#set.nameOf(name) !== null);
   }
 
   /** Runs `work` on an opened array; what is wrong with the array becomes problems. */

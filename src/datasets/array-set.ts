@@ -106,7 +106,10 @@ export async function npzMembers(path: string, signal: AbortSignal): Promise<Nam
   const members = await readZipDirectory(path);
   const names = [...members.keys()];
   const arrays = names.filter((name) => name.endsWith('.npy'));
-  if (arrays.length === 0) throw badFile(file, notArrays(names));
+  if (arrays.length === 0) {
+    const remedy = 'numpy.savez makes what is read';
+    throw badFile(file, `is a ZIP archive without a .npy array: ${remedy}`);
+  }
   return {
     source: `npz file ${file}`,
     names: arrays.map(stemOf),
@@ -119,14 +122,6 @@ export async function npzMembers(path: string, signal: AbortSignal): Promise<Nam
       return openNpyStream(`${file}/${name}.npy`, member.bytes, chunks, signal);
     },
   };
-}
-
-function notArrays(members: readonly string[]): string {
-  const isTorch = members.some((name) => name.endsWith('/data.pkl') || name === 'data.pkl');
-  if (!isTorch) return 'is a ZIP archive without a .npy array: numpy.savez makes what is read';
-  const lines = 'numpy.savez("graph.npz", x=data.x, y=data.y, edge_index=data.edge_index, …)';
-  const python = 'client.import_pyg(path) of the Python package reads it';
-  return `is a file of torch.save, which is not read here: ${python}, ${lines} makes what is`;
 }
 
 /** Arrays by name, and what the source says beside them. */

@@ -1,9 +1,11 @@
-import type {
-  DatasetRecord,
-  ImportChoices,
-  ImportFormat,
-  OperationRecord,
-} from '../records/dataset-record.ts';
+import type { DatasetRecord, ImportChoices, OperationRecord } from '../records/dataset-record.ts';
+import {
+  type Converted,
+  type ConvertedFormat,
+  type ConvertedOrigin,
+  OtherFormat,
+  type ReadFormat,
+} from './converted-formats.ts';
 import type { DatasetWritten } from './dataset-writer.ts';
 import type { ReportProgress } from './import-context.ts';
 import { ImportFailure } from './problems.ts';
@@ -13,10 +15,25 @@ import { ImportFailure } from './problems.ts';
  * (decision 0027), so that nothing a file can do reaches the daemon.
  */
 export interface DataTasks {
-  /** Makes the dataset's files in an empty folder. Throws ImportFailure for a bad source. */
+  /** Makes a folder of arrays of what only Python reads. Throws ImportFailure for a bad source. */
+  convert(source: SourceConversion, watch: TaskWatch): Promise<Converted>;
+  /**
+   * Makes the dataset's files in an empty folder. Throws ImportFailure for a bad source, and
+   * OtherFormat for one that must be converted first.
+   */
   importSource(source: SourceImport, watch: TaskWatch): Promise<DatasetWritten>;
   /** Compares checksums and checks every element. */
   check(dataset: DatasetCheck, watch: TaskWatch): Promise<Validation>;
+}
+
+export interface SourceConversion {
+  readonly format: ConvertedFormat;
+  /** A file or folder. */
+  readonly source: string;
+  /** Edges are kept as they are listed. */
+  readonly directed: boolean;
+  /** Receives the arrays; empty. */
+  readonly folder: string;
 }
 
 export interface SourceImport {
@@ -24,7 +41,9 @@ export interface SourceImport {
   readonly id: string;
   /** A file or folder. */
   readonly source: string;
-  readonly format: ImportFormat;
+  readonly format: ReadFormat;
+  /** Of a source that was converted to the folder of arrays that is read. */
+  readonly origin: ConvertedOrigin | null;
   /** Receives the dataset; the caller's to remove, also after a failure. */
   readonly folder: string;
 }
@@ -43,6 +62,7 @@ export interface TaskWatch {
 /** How an import ended, as plain data that crosses a channel. */
 export type ImportOutcome =
   | { readonly kind: 'WRITTEN'; readonly written: DatasetWritten }
+  | { readonly kind: 'OTHER_FORMAT'; readonly format: ConvertedFormat }
   | Pick<BadSource, 'kind' | 'problems' | 'problemCount'>
   | { readonly kind: 'DISK_FULL'; readonly message: string };
 
@@ -55,6 +75,7 @@ export async function outcomeOfImport(written: Promise<DatasetWritten>): Promise
   try {
     return { kind: 'WRITTEN', written: await written };
   } catch (error) {
+    if (error instanceof OtherFormat) return { kind: 'OTHER_FORMAT', format: error.format };
     if (error instanceof ImportFailure) {
       const { problems, problemCount } = error;
       return { kind: 'BAD_SOURCE', problems, problemCount };

@@ -40,6 +40,8 @@ export interface DatasetFacts {
   readonly classNames: readonly string[] | null;
   /** One a column of features; null where the source does not say. */
   readonly featureNames: readonly string[] | null;
+  /** Sources of its format never have a split of nodes, so that chance makes one. */
+  readonly hasNoSplits?: boolean | undefined;
   /** Where it came from, for people. */
   readonly source: string;
 }

@@ -4,18 +4,21 @@ import { fileProblem } from '../base/file-problem.ts';
 import { kindOf, openRegular } from '../base/regular-file.ts';
 import { isInside } from '../base/rooted.ts';
 import type { ImportFormat } from '../records/dataset-record.ts';
+import { isMadeUndirected, type ReadFormat } from './converted-formats.ts';
 import { importGraphBolt, isGraphBoltFolder } from './graphbolt-import.ts';
 import type { Importer } from './import-context.ts';
 import { importNpyFolder, importNpzFile, importTableFolder } from './npy-import.ts';
 import { importOgbFolder, isOgbFolder } from './ogb-import.ts';
 import { badFile } from './problems.ts';
 import { csvNames, parquetName } from './table.ts';
+import { convertedFile, convertedFolder, magicBytes } from './told-apart.ts';
 
 const importNotYet: Importer = ({ source }) => {
   throw badFile(source, 'is of a format that is not read yet');
 };
 
-export const importers: Readonly<Record<ImportFormat, Importer>> = {
+/** What reads a format in a Preparer; others are converted before. */
+export const importers: Readonly<Record<ReadFormat, Importer>> = {
   NPY: importNpyFolder,
   NPZ: importNpzFile,
   CSV: importTableFolder,
@@ -23,21 +26,18 @@ export const importers: Readonly<Record<ImportFormat, Importer>> = {
   OGB: importOgbFolder,
   GRAPHBOLT: importGraphBolt,
   EDGE_LIST: importNotYet,
-  PYG: importNotYet,
-  DGL: importNotYet,
-  PLANETOID: importNotYet,
-  GRAPHSAINT: importNotYet,
-  GRAPHSAGE: importNotYet,
-  NETWORKX: importNotYet,
-  BENCHMARK_NPZ: importNotYet,
 };
 
 /** Whether its edges are a list, of which the user says what it means. */
 export function listsEdges(format: ImportFormat): boolean {
-  return format === 'CSV' || format === 'PARQUET' || format === 'OGB';
+  const listed: readonly ImportFormat[] = ['CSV', 'PARQUET', 'OGB', 'EDGE_LIST', 'NPZ'];
+  return listed.includes(format) || isMadeUndirected(format);
 }
 
-const fileFormats: ReadonlySet<ImportFormat> = new Set(['NPZ']);
+/** Others are folders. */
+const fileFormats: ReadonlySet<ImportFormat> = new Set(['NPZ', 'DGL', 'NETWORKX', 'BENCHMARK_NPZ']);
+/** Files or folders. */
+const eitherFormats: ReadonlySet<ImportFormat> = new Set(['PYG', 'EDGE_LIST']);
 const zipMagic = Buffer.from('PK');
 
 /** The format of a source, or what is wrong with it. */
@@ -104,7 +104,8 @@ export async function detectFormat(
       return { kind: 'problem', description: `is ${kindOf(stats)}, ${expected}` };
     }
     if (wanted !== null) {
-      if (isFolder !== fileFormats.has(wanted)) return { kind: 'format', format: wanted };
+      const fits = eitherFormats.has(wanted) || isFolder !== fileFormats.has(wanted);
+      if (fits) return { kind: 'format', format: wanted };
       const expected = isFolder ? 'a file, and this is a folder' : 'a folder, and this is a file';
       return { kind: 'problem', description: `the format ${wanted} is read from ${expected}` };
     }
@@ -124,6 +125,8 @@ async function folderFormat(folder: string): Promise<Detection> {
   if (isCsv || isParquet) return { kind: 'format', format: isParquet ? 'PARQUET' : 'CSV' };
   const isNpy = names.has('indptr.npy') || names.has('meta.json');
   if (isNpy) return { kind: 'format', format: 'NPY' };
+  const converted = await convertedFolder(folder, names);
+  if (converted !== null) return { kind: 'format', format: converted };
   const expected =
     'indptr.npy (format NPY), nodes and edges (.csv: CSV, .parquet: PARQUET), raw and split ' +
     '(OGB) or metadata.yaml (GRAPHBOLT)';
@@ -131,14 +134,16 @@ async function folderFormat(folder: string): Promise<Detection> {
 }
 
 async function fileFormat(path: string): Promise<Detection> {
-  const start = Buffer.alloc(2);
+  const start = Buffer.alloc(magicBytes);
   const file = await openRegular(path);
   try {
     await file.read(start, 0, start.length, 0);
   } finally {
     await file.close();
   }
-  if (start.equals(zipMagic)) return { kind: 'format', format: 'NPZ' };
+  const converted = convertedFile(path, start);
+  if (converted !== null) return { kind: 'format', format: converted };
+  if (start.subarray(0, zipMagic.length).equals(zipMagic)) return { kind: 'format', format: 'NPZ' };
   const expected = 'an .npz file; other formats are folders (docs/datasets.md)';
   return { kind: 'problem', description: `the file is not ${expected}` };
 }

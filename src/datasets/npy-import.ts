@@ -4,11 +4,13 @@ import { basename, join } from 'node:path';
 import { ArrayImport } from './array-import.ts';
 import { folderArrays, npzArrays } from './array-set.ts';
 import { fileChunks, fileLines } from './byte-streams.ts';
+import { OtherFormat } from './converted-formats.ts';
 import type { DatasetFacts } from './dataset-writer.ts';
 import { importEdges } from './edge-import.ts';
 import { type ImportContext, part } from './import-context.ts';
 import { idProblem, NodeIds } from './node-ids.ts';
-import { formatCount } from './problems.ts';
+import { readZipDirectory } from './npz.ts';
+import { badFile, formatCount } from './problems.ts';
 import { tablePath } from './table.ts';
 import { shown } from './table-columns.ts';
 import { importTables } from './table-import.ts';
@@ -22,8 +24,20 @@ export async function importNpyFolder(context: ImportContext): Promise<DatasetFa
   return facts;
 }
 
-/** Imports one .npz file with the arrays of a folder as members. */
+/**
+ * Imports one .npz file with the arrays of a folder as members. Throws OtherFormat for an archive
+ * of something else.
+ */
 export async function importNpzFile(context: ImportContext): Promise<DatasetFacts> {
+  const members = [...(await readZipDirectory(context.source)).keys()];
+  const isTorch = members.some((name) => name.endsWith('/data.pkl') || name === 'data.pkl');
+  if (isTorch) throw new OtherFormat('PYG');
+  const benchmark = ['adj_indptr.npy', 'node_features.npy'];
+  if (benchmark.some((name) => members.includes(name))) throw new OtherFormat('BENCHMARK_NPZ');
+  if (context.directed) {
+    const why = 'arrays say their direction themselves';
+    throw badFile('directed', `is for lists of edges, and this is an .npz file of arrays: ${why}`);
+  }
   return await new ArrayImport(context, await npzArrays(context)).run();
 }
 

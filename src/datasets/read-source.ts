@@ -1,9 +1,11 @@
 import type { DatasetCounts, DatasetValidation } from '../native/contract.ts';
 import type { DatasetManifest } from '../records/dataset-record.ts';
+import { completeDataset } from './complete-dataset.ts';
 import type { ArrayCopier } from './copy-array.ts';
 import type { SourceImport, TaskWatch } from './data-tasks.ts';
 import { DatasetWriter, type DatasetWritten } from './dataset-writer.ts';
 import { importers } from './detect-format.ts';
+import type { ImportContext } from './import-context.ts';
 import { NoticeList } from './notices.ts';
 import { ProblemList } from './problems.ts';
 
@@ -33,17 +35,22 @@ const importShare = 0.9;
  * ImportFailure for what is wrong with the source.
  */
 export async function readSource(options: SourceOptions): Promise<DatasetWritten> {
-  const { id, source, choices, folder, progress, signal, native } = options;
+  const { id, source, choices, origin, folder, progress, signal, native } = options;
   const problems = new ProblemList();
   const notices = new NoticeList();
   const checked = new Set<string>();
   const writer = new DatasetWriter(folder);
   try {
-    const facts = await importers[options.format]({
+    const context: ImportContext = {
       ...choices,
       ...{ source, native, writer, checked, problems, notices, signal },
       progress: (fraction, message) => progress(importShare * fraction, message),
-    });
+    };
+    const imported = await importers[options.format](context);
+    problems.throwIfAny();
+    for (const notice of origin?.notices ?? []) notices.add(notice);
+    const { source: from, hasNoSplits } = origin ?? imported;
+    const facts = await completeDataset(context, { ...imported, source: from, hasNoSplits });
     if (writer.written('train')?.rows === 0) {
       problems.add('train', 'the training split is empty: at least one node must be in it');
     }

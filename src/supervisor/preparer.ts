@@ -1,9 +1,11 @@
 import { join } from 'node:path';
 import { GnndError } from '../base/errors.ts';
+import { OtherFormat } from '../datasets/converted-formats.ts';
 import type { DataTasks, TaskWatch } from '../datasets/data-tasks.ts';
 import { badFile, ImportFailure } from '../datasets/problems.ts';
 import type { Task, TaskAnswer } from '../executor/protocol.ts';
 import type { CoreAddon } from '../native/contract.ts';
+import { convertSource } from './converter.ts';
 import { runTask, TaskError } from './task.ts';
 
 /**
@@ -19,6 +21,7 @@ export interface PreparerOptions {
 export function createPreparer(options: PreparerOptions): DataTasks {
   const run = <T extends Task>(task: T, watch: TaskWatch) => answerOf(options, task, watch);
   return {
+    convert: convertSource,
     async importSource(source, watch) {
       const { value } = await run({ role: 'IMPORT', options: source }, watch).catch((error) => {
         throw isDataError(error) ? badFile(source.source, error.message) : error;
@@ -26,6 +29,8 @@ export function createPreparer(options: PreparerOptions): DataTasks {
       switch (value.kind) {
         case 'WRITTEN':
           return value.written;
+        case 'OTHER_FORMAT':
+          throw new OtherFormat(value.format);
         case 'BAD_SOURCE':
           throw new ImportFailure(value.problems, value.problemCount);
         case 'DISK_FULL':

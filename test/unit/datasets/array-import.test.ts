@@ -244,14 +244,14 @@ describe('what users of other libraries bring', () => {
     ]);
   });
 
-  test('a file of torch.save is one problem that says how to convert it', async () => {
-    const file = folderOf({ 'data.pt': zip({ 'data/data.pkl': Buffer.from('x') }) });
-    const lines = await linesOf('NPZ', join(file, 'data.pt'));
-    expect(lines).toEqual([
-      expect.stringMatching(
-        /^data\.pt: is a file of torch\.save.*client\.import_pyg.*numpy\.savez/,
-      ),
-    ]);
+  test.each([
+    ['a file of torch.save', 'data/data.pkl', 'PYG'],
+    ['a benchmark of citations', 'adj_indptr.npy', 'BENCHMARK_NPZ'],
+    ['a heterophilous benchmark', 'node_features.npy', 'BENCHMARK_NPZ'],
+  ])('an archive that is %s goes to Python', async (_, member, format) => {
+    const file = folderOf({ 'graph.npz': zip({ [member]: Buffer.from('x') }) });
+    const lines = await linesOf('NPZ', join(file, 'graph.npz'));
+    expect(lines).toEqual([`graph.npz: is for Python to convert: ${format}`]);
   });
 });
 

@@ -7,13 +7,12 @@ import {
   type Datasets,
   type ImportRequest,
 } from '../../../src/datasets/datasets.ts';
-import { localTasks } from '../../../src/datasets/local-tasks.ts';
 import type { NativeValidator } from '../../../src/datasets/read-source.ts';
 import { noChoices, type OperationRecord } from '../../../src/records/dataset-record.ts';
 import { createMemoryLog } from '../../support/api-fakes.ts';
 import { plainCopier } from './copier.ts';
 import { MemoryStore } from './memory-store.ts';
-import { makeFolder, never, trustingValidator } from './workbench.ts';
+import { makeFolder, never, tasksWith, trustingValidator } from './workbench.ts';
 
 /** A dataset service on a temporary folder, and what its tests do with it. */
 
@@ -40,7 +39,7 @@ export function trial(options: TrialOptions = {}): Trial {
     folder,
     sourcesDir: options.sourcesDir ?? '',
     store: store.face,
-    tasks: killable(localTasks({ ...plainCopier(), ...(options.native ?? trustingValidator()) })),
+    tasks: killable(tasksWith({ ...plainCopier(), ...(options.native ?? trustingValidator()) })),
     log,
     clock: systemClock,
   });
@@ -56,6 +55,7 @@ function killable(tasks: DataTasks): DataTasks {
   return {
     importSource: (source, watch) =>
       Promise.race([tasks.importSource(source, watch), aborted(watch.signal)]),
+    convert: tasks.convert,
     check: tasks.check,
   };
 }

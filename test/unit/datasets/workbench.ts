@@ -1,12 +1,13 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterEach } from 'vitest';
+import type { DataTasks } from '../../../src/datasets/data-tasks.ts';
 import { localTasks } from '../../../src/datasets/local-tasks.ts';
 import { formatNpyHeader, type NpyType, type NpyValues } from '../../../src/datasets/npy.ts';
-import { ImportFailure } from '../../../src/datasets/problems.ts';
+import { badFile, ImportFailure } from '../../../src/datasets/problems.ts';
 import type { NativeReader } from '../../../src/datasets/read-source.ts';
 import { prepareFolder, runImport } from '../../../src/datasets/run-import.ts';
 import type { ArrayCopyOptions, DatasetCounts } from '../../../src/native/contract.ts';
@@ -205,6 +206,14 @@ interface Asked {
   readonly native?: NativeReader;
 }
 
+/** All tasks in this process; what Python converts is a problem that says so. */
+export const tasksWith = (native: NativeReader): DataTasks => ({
+  ...localTasks(native),
+  convert: async ({ source, format }) => {
+    throw badFile(basename(source), `is for Python to convert: ${format}`);
+  },
+});
+
 /** Imports `source` and keeps the result until the end of the test. */
 export async function tryImport(
   format: ImportFormat,
@@ -227,7 +236,7 @@ export async function tryImport(
     choices: { ...noChoices, featureDtype, directed, link, task, split },
     folder,
     validateOnly: false,
-    tasks: localTasks(native),
+    tasks: tasksWith(native),
     progress: () => undefined,
     signal: never,
   });
@@ -245,7 +254,7 @@ export async function problemsOf(
 ): Promise<readonly Problem[]> {
   const folder = makeFolder();
   const signal = never;
-  const tasks = localTasks(trustingValidator());
+  const tasks = tasksWith(trustingValidator());
   const progress = () => undefined;
   try {
     await runImport({

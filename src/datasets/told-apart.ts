@@ -1,0 +1,41 @@
+import { readdir } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { ConvertedFormat } from './converted-formats.ts';
+
+/** Sources that only Python reads, told by names and first bytes; what is in them is read later. */
+
+/** First bytes of what `dgl.save_graphs` writes: 0xDD2E4FF046B4A13F, little-endian. */
+const dglMagic = Buffer.from('3fa1b446f04f2edd', 'hex');
+/** Bytes of a file that are looked at. */
+export const magicBytes = dglMagic.length;
+const networkxName = /\.(gml|graphml|gexf|json)(\.gz|\.bz2)?$/i;
+const torchName = /\.(pt|pth)$/i;
+
+/** The format of a file of this name that starts so; null where it is none of these. */
+export function convertedFile(path: string, start: Buffer): ConvertedFormat | null {
+  if (start.equals(dglMagic)) return 'DGL';
+  const name = basename(path);
+  if (torchName.test(name)) return 'PYG';
+  return networkxName.test(name) ? 'NETWORKX' : null;
+}
+
+/** The format of a folder with these names in it; null where it is none of these. */
+export async function convertedFolder(
+  folder: string,
+  names: ReadonlySet<string>,
+): Promise<ConvertedFormat | null> {
+  const ends = (pattern: RegExp) => [...names].some((name) => pattern.test(name));
+  if (ends(/^ind\..+\.graph$/)) return 'PLANETOID';
+  if (names.has('adj_full.npz') && names.has('role.json')) return 'GRAPHSAINT';
+  if (ends(/-G\.json$/)) return 'GRAPHSAGE';
+  if (names.has('processed') || ends(/^(data|data_undirected)\.pt$/)) return 'PYG';
+  if (names.has('raw')) {
+    const raw: string[] = await readdir(join(folder, 'raw')).catch(() => []);
+    if (raw.some((name) => /^ind\..+\.graph$/.test(name))) return 'PLANETOID';
+  }
+  // A folder that torch_geometric was told to keep one dataset in: root/Cora/processed.
+  const [only, ...others] = names;
+  if (only === undefined || others.length > 0) return null;
+  const inner: string[] = await readdir(join(folder, only)).catch(() => []);
+  return inner.includes('processed') ? 'PYG' : null;
+}
