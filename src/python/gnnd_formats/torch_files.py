@@ -93,7 +93,16 @@ def _loaded(torch: Any, file: Path) -> Any:
     except Refused as refused:
         text = f"{refused}: load it in Python, and give client.import_pyg() the graph"
         raise FormatError(Problem(file.name, text)) from None
-    except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError) as error:
+    except (
+        RuntimeError,
+        pickle.UnpicklingError,
+        OSError,
+        EOFError,
+        LookupError,
+        ValueError,
+    ) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
         reason = str(error).strip().split("\n")[0]
         raise FormatError(Problem(file.name, f"is no whole file of torch.save: {reason}")) from None
 
