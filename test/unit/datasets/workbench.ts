@@ -13,8 +13,8 @@ import { prepareFolder, runImport } from '../../../src/datasets/run-import.ts';
 import type { ArrayCopyOptions, DatasetCounts } from '../../../src/native/contract.ts';
 import {
   type DatasetManifest,
-  type DatasetTask,
   type FeatureDtype,
+  type ImportChoices,
   type ImportFormat,
   type ImportStory,
   noChoices,
@@ -197,12 +197,7 @@ export interface Imported {
   numbers(name: string): number[];
 }
 
-interface Asked {
-  readonly featureDtype?: FeatureDtype | null;
-  readonly directed?: boolean;
-  readonly link?: boolean;
-  readonly task?: DatasetTask | null;
-  readonly split?: string | null;
+interface Asked extends Partial<ImportChoices> {
   readonly native?: NativeReader;
 }
 
@@ -218,14 +213,7 @@ export const tasksWith = (native: NativeReader): DataTasks => ({
 export async function tryImport(
   format: ImportFormat,
   source: string,
-  {
-    featureDtype = null,
-    directed = false,
-    link = false,
-    task = null,
-    split = null,
-    native = trustingValidator(),
-  }: Asked = {},
+  { native = trustingValidator(), ...choices }: Asked = {},
 ): Promise<Imported> {
   const folder = makeFolder();
   prepareFolder(folder);
@@ -233,7 +221,7 @@ export async function tryImport(
     id: 'trial',
     source,
     format,
-    choices: { ...noChoices, featureDtype, directed, link, task, split },
+    choices: { ...noChoices, ...choices },
     folder,
     validateOnly: false,
     tasks: tasksWith(native),
@@ -250,7 +238,7 @@ export async function problemsOf(
   format: ImportFormat,
   source: string,
   featureDtype: FeatureDtype | null = null,
-  { task = null, split = null }: Pick<Asked, 'task' | 'split'> = {},
+  choices: Partial<ImportChoices> = {},
 ): Promise<readonly Problem[]> {
   const folder = makeFolder();
   const signal = never;
@@ -259,7 +247,7 @@ export async function problemsOf(
   try {
     await runImport({
       ...{ id: 'trial', source, format, folder, tasks, progress, signal, validateOnly: false },
-      choices: { ...noChoices, featureDtype, task, split },
+      choices: { ...noChoices, featureDtype, ...choices },
     });
   } catch (error) {
     const left = readdirSync(folder);
@@ -275,7 +263,7 @@ export async function linesOf(
   format: ImportFormat,
   source: string,
   featureDtype: FeatureDtype | null = null,
-  asked: Pick<Asked, 'task' | 'split'> = {},
+  asked: Partial<ImportChoices> = {},
 ): Promise<string[]> {
   const problems = await problemsOf(format, source, featureDtype, asked);
   return problems.map((found) => `${found.path}: ${found.description}`);
