@@ -14,8 +14,8 @@ import { formatCount } from './problems.ts';
 
 /** Shares of the labelled nodes, where a format has no splits and nobody asked for one. */
 const usualSplit: RandomSplit = { validation: 0.2, test: 0.2, randomSeed: 0 };
-/** Features are as many as nodes then, and each job reads them as rows of that length. */
-const identityNodesMax = 8192;
+/** Features are as many as nodes then: 64 MiB at most. */
+const identityNodesMax = 4096;
 /** Powers of two that a number of neighbours is told by: ids are 32 bits. */
 const degreeBuckets = 32;
 /** Values of features that are made at once. */
@@ -120,9 +120,9 @@ function generator(seed: number): () => number {
 async function addFeatures(context: ImportContext, facts: DatasetFacts): Promise<DatasetFacts> {
   const { writer, problems, notices, madeFeatures } = context;
   const dtype = context.featureDtype ?? 'float32';
-  const kind: MadeFeatures = madeFeatures ?? 'DEGREE';
   const degrees = await degreesOf(context);
   const numNodes = degrees.into.length;
+  const kind: MadeFeatures = madeFeatures ?? (numNodes <= identityNodesMax ? 'IDENTITY' : 'DEGREE');
   if (kind === 'IDENTITY' && numNodes > identityNodesMax) {
     const most = `at most ${formatCount(identityNodesMax)} nodes`;
     const what = `IDENTITY has a column for each node, and is for ${most}`;
@@ -132,11 +132,17 @@ async function addFeatures(context: ImportContext, facts: DatasetFacts): Promise
   const made = kind === 'IDENTITY' ? identityRows(numNodes) : degreeRows(degrees);
   await writeRows(writer, made, numNodes, dtype);
   if (madeFeatures === null) {
-    const columns = `${made.columns} columns that say how many neighbours it has`;
-    const others = 'features of your own make better models (--features identity: one a node)';
-    notices.add(`the source has no features, so each node got ${columns}; ${others}`);
+    notices.add(`the source has no features, so each node got ${madeNotice(kind, made.columns)}`);
   }
   return { ...facts, numFeatures: made.columns, featureNames: made.names };
+}
+
+function madeNotice(kind: MadeFeatures, columns: number): string {
+  return kind === 'IDENTITY'
+    ? 'a column of its own (identity), of which a model learns who is near whom, in this graph ' +
+        'alone; --features degree makes features that hold in other graphs'
+    : `${columns} columns that say how many neighbours it has (degree); features of your own make ` +
+        'better models';
 }
 
 interface Degrees {

@@ -68,7 +68,7 @@ export function addDatasetCommands(program: Command, run: Run): void {
     .addOption(
       new Option(
         '--features <kind>',
-        'of a source that has none: degree (default), or identity for small graphs',
+        'of a source that has none; default: identity up to 4,096 nodes, else degree',
       ).choices(shortNames(MadeFeaturesSchema).map((name) => name.toLowerCase())),
     )
     .addOption(

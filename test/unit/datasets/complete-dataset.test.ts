@@ -14,6 +14,16 @@ function without(...names: readonly string[]): string {
   return folder;
 }
 
+/** Nodes of one class, and nothing else. */
+const withoutEdges = (nodes: number) =>
+  folderOf({
+    'indptr.npy': int64(...new Array<number>(nodes + 1).fill(0)),
+    'indices.npy': npy('int32', [0], new Int32Array(0)),
+    'labels.npy': npy('int32', [nodes], new Int32Array(nodes)),
+    'train.npy': int64(0),
+    'val.npy': int64(1),
+  });
+
 const allSplits = ['train.npy', 'val.npy', 'test.npy'];
 const shares = (validation: number, test: number, randomSeed = 0): RandomSplit => ({
   validation,
@@ -67,21 +77,26 @@ describe('a split by chance', () => {
 
 describe('features of a graph without', () => {
   test('tell how many neighbours a node has, whatever else is in the graph', async () => {
-    const { manifest, numbers, notices, story } = await tryImport('NPY', without('features.npy'));
+    const asked = { madeFeatures: 'DEGREE' } as const;
+    const { manifest, numbers, story } = await tryImport('NPY', without('features.npy'), asked);
     expect(manifest.num_features).toBe(34);
     const rows = numbers('features.npy');
     // The path 0 - 1 - 2: the node in the middle has two neighbours.
     expect([rows[0], rows[34], rows[68]]).toEqual([1, Math.fround(Math.log2(3)), 1]);
     expect(rows.slice(2, 6)).toEqual([0, 1, 0, 0]);
-    expect(notices).toContainEqual(expect.stringContaining('34 columns that say how many'));
     expect(story.feature_names).toHaveLength(34);
   });
 
-  test('are one column a node where asked', async () => {
+  test('are one column a node in a small graph, else degrees, and a notice says which', async () => {
+    const small = await tryImport('NPY', without('features.npy'));
+    expect(small.numbers('features.npy')).toEqual([1, 0, 0, 0, 1, 0, 0, 0, 1]);
+    expect(small.notices).toContainEqual(expect.stringContaining('a column of its own (identity)'));
+    const large = await tryImport('NPY', withoutEdges(4097));
+    expect(large.manifest.num_features).toBe(34);
+    expect(large.notices).toContainEqual(expect.stringContaining('34 columns that say how many'));
     const asked = { madeFeatures: 'IDENTITY' } as const;
-    const { numbers, notices } = await tryImport('NPY', without('features.npy'), asked);
-    expect(numbers('features.npy')).toEqual([1, 0, 0, 0, 1, 0, 0, 0, 1]);
-    expect(notices.join()).not.toContain('no features');
+    const said = (await tryImport('NPY', without('features.npy'), asked)).notices.join();
+    expect(said).not.toContain('no features');
   });
 
   test('may be halves, and are refused beside others or for a large graph', async () => {
@@ -93,16 +108,8 @@ describe('features of a graph without', () => {
     expect(beside).toEqual([
       'made_features: the source has features: leave this out, or the features',
     ]);
-    const nodes = 8193;
-    const large = folderOf({
-      'indptr.npy': int64(...new Array<number>(nodes + 1).fill(0)),
-      'indices.npy': npy('int32', [0], new Int32Array(0)),
-      'labels.npy': npy('int32', [nodes], new Int32Array(nodes)),
-      'train.npy': int64(0),
-      'val.npy': int64(1),
-    });
-    expect(await linesOf('NPY', large, null, asked)).toEqual([
-      expect.stringMatching(/^made_features: IDENTITY .* at most 8,192 nodes.* use DEGREE$/),
+    expect(await linesOf('NPY', withoutEdges(4097), null, asked)).toEqual([
+      expect.stringMatching(/^made_features: IDENTITY .* at most 4,096 nodes.* use DEGREE$/),
     ]);
   });
 });

@@ -181,7 +181,7 @@ export type ImportDatasetRequest = Message<"gnnd.v1.ImportDatasetRequest"> & {
 
   /**
    * What nodes have for features where the source has none; an error where it has some. Default:
-   * DEGREE, which a notice says.
+   * as of MADE_FEATURES_UNSPECIFIED; a notice says which.
    *
    * @generated from field: gnnd.v1.MadeFeatures made_features = 12;
    */
@@ -289,7 +289,7 @@ export type ImportDatasetRequestJson = {
 
   /**
    * What nodes have for features where the source has none; an error where it has some. Default:
-   * DEGREE, which a notice says.
+   * as of MADE_FEATURES_UNSPECIFIED; a notice says which.
    *
    * @generated from field: gnnd.v1.MadeFeatures made_features = 12;
    */
@@ -2131,7 +2131,7 @@ export const ImportFormatSchema: GenEnum<ImportFormat, ImportFormatJson> = /*@__
  */
 export enum MadeFeatures {
   /**
-   * Not set: DEGREE.
+   * Not set: IDENTITY for graphs of at most 4096 nodes, else DEGREE.
    *
    * @generated from enum value: MADE_FEATURES_UNSPECIFIED = 0;
    */
@@ -2146,7 +2146,8 @@ export enum MadeFeatures {
   DEGREE = 1,
 
   /**
-   * One column a node, 1 in its own row: for graphs of at most 8192 nodes.
+   * One column a node, 1 in its own row: for graphs of at most 4096 nodes. A model
+   * learns who is near whom, in that graph alone.
    *
    * @generated from enum value: MADE_FEATURES_IDENTITY = 2;
    */
