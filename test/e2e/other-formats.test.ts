@@ -1,12 +1,13 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
-import { afterAll, beforeAll, describe, expect, onTestFailed, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFailed, test, vi } from 'vitest';
 import {
   type Dataset,
   DatasetSchema,
   DatasetService,
+  ImportFormat,
 } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import type { Operation } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';
@@ -114,6 +115,41 @@ describe('what a source has not', () => {
 
   const usual = { validation: 0.2, test: 0.2 };
 });
+
+describe('the program that reads them', () => {
+  test('ends with its import, and with a daemon that is killed', async () => {
+    if (python === null) return;
+    // In place of Python: what binds itself to its parent as the program does, and then hangs.
+    const hang =
+      'import os, pathlib, sys, time; from gnnd_formats.__main__ import end_with; ' +
+      'end_with(int(sys.argv[6])); pathlib.Path(sys.argv[-2] + ".pid").write_text(str(os.getpid())); ' +
+      'time.sleep(600)';
+    const stub = place('python');
+    writeFileSync(stub, `#!/bin/sh\nexec '${python}' -c '${hang}' - "$@"\n`, { mode: 0o755 });
+    const other = await TestDaemon.start({ env: { GNND_PYTHON: stub } });
+    try {
+      const begin = async (name: string): Promise<[Operation, number]> => {
+        writeFileSync(place(name), '');
+        const asked = { datasetId: 'hangs', source: place(name), format: ImportFormat.PYG };
+        const started = await other.call(DatasetService.method.importDataset, asked);
+        const pid = await vi.waitUntil(() => pidIn(place(`${name}.pid`)), 60_000);
+        return [started, pid];
+      };
+      const [first, pid] = await begin('cancelled.pt');
+      await other.call(DatasetService.method.cancelOperation, { name: first.name });
+      await vi.waitUntil(() => !existsSync(`/proc/${pid}`), 60_000);
+      const [, second] = await begin('killed.pt');
+      await other.kill('SIGKILL');
+      await vi.waitUntil(() => !existsSync(`/proc/${second}`), 60_000);
+    } finally {
+      await other.stop();
+    }
+  });
+});
+
+function pidIn(path: string): number | false {
+  return existsSync(path) && Number(readFileSync(path, 'utf8'));
+}
 
 describe('what cannot be imported is named', () => {
   test.each([
