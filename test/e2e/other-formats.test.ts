@@ -73,6 +73,7 @@ describe('one graph has one digest, whichever library wrote it', () => {
     ['its tensors by name', 'wild-tensors.pt', 'wild'],
     ['the folder of a dataset', 'wild-dataset', 'wild'],
     ['masks that are numbers, and sparse features', 'wild-bytes-sparse.pt', 'wild'],
+    ['a transposed adjacency', 'wild-adj-t.pt', 'wild'],
     ['several types that are one each', 'wild-one-type.pt', 'wild'],
     ['a benchmark of citations', 'plain-citations.npz', 'plain'],
     ['a heterophilous benchmark', 'plain-heterophilous.npz', 'plain'],

@@ -7,6 +7,7 @@ import json
 import pickle
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import networkx as nx
 import numpy as np
@@ -64,6 +65,34 @@ for name in masks:
     byte[f"{name}_mask"] = byte[f"{name}_mask"].to(torch.uint8 if name == "train" else torch.int64)
 byte.x = byte.x.to_sparse()
 torch.save(byte, folder / "wild-bytes-sparse.pt")
+
+
+class SparseStorage:
+    """What torch_sparse stores of a matrix: pickles name its class, and have its fields."""
+
+    def __init__(self, rows, columns, values, size):
+        self._row, self._rowptr, self._col = rows, None, columns
+        self._value, self._sparse_sizes = values, (size, size)
+
+
+class SparseTensor:
+    """As torch_geometric's ToSparseTensor leaves it in `adj_t`."""
+
+
+for kind, module in (
+    (SparseStorage, "torch_sparse.storage"),
+    (SparseTensor, "torch_sparse.tensor"),
+):
+    # Pickle looks a class up where it says that it is.
+    kind.__module__ = module
+    sys.modules[module] = ModuleType(module)
+    setattr(sys.modules[module], kind.__name__, kind)
+rows = SparseTensor()
+rows.storage = SparseStorage(data.edge_index[1], data.edge_index[0], data.edge_weight, n)
+turned = data.clone()
+del turned.edge_index, turned.edge_weight
+turned.adj_t = rows
+torch.save(turned, folder / "wild-adj-t.pt")
 one = HeteroData()
 for name in ("x", "y", *(f"{name}_mask" for name in masks)):
     one["paper"][name] = data[name]
@@ -79,26 +108,39 @@ features = sp.csr_matrix(x)
 arrays = {}
 upper = sp.triu(rows).tocsr()
 for prefix, matrix in (("adj", upper), ("attr", features)):
-    arrays.update({f"{prefix}_{part}": getattr(matrix, part) for part in ("data", "indices", "indptr")})
+    arrays.update(
+        {f"{prefix}_{part}": getattr(matrix, part) for part in ("data", "indices", "indptr")}
+    )
     arrays[f"{prefix}_shape"] = np.array(matrix.shape)
 named = {f"{name}_mask": mask for name, mask in masks.items()}
 np.savez(folder / "plain-citations.npz", **arrays, labels=y, **named)
 np.savez(
     folder / "plain-heterophilous.npz",
-    node_features=x, node_labels=y, edges=half.T,
+    node_features=x,
+    node_labels=y,
+    edges=half.T,
     **{f"{name}_masks": np.stack([~mask, mask]) for name, mask in masks.items()},
 )
-np.savez(folder / "no-split.npz", **arrays, labels=y,
-         class_names=np.array([f"kind {each}" for each in range(classes)], object),
-         node_names=np.array([f"page {node}" for node in range(n)]))
+np.savez(
+    folder / "no-split.npz",
+    **arrays,
+    labels=y,
+    class_names=np.array([f"kind {each}" for each in range(classes)], object),
+    node_names=np.array([f"page {node}" for node in range(n)]),
+)
 
 saint = folder / "wild-graphsaint"
 saint.mkdir()
 by_rows = sp.csr_matrix((np.ones(plain.shape[1]), plain), shape=(n, n))
 sp.save_npz(saint / "adj_full.npz", by_rows)
 np.save(saint / "feats.npy", x)
-json.dump({str(node): int(label) for node, label in enumerate(y)}, (saint / "class_map.json").open("w"))
-roles = {role: np.flatnonzero(masks[name]).tolist() for role, name in (("tr", "train"), ("va", "val"), ("te", "test"))}
+json.dump(
+    {str(node): int(label) for node, label in enumerate(y)}, (saint / "class_map.json").open("w")
+)
+roles = {
+    role: np.flatnonzero(masks[name]).tolist()
+    for role, name in (("tr", "train"), ("va", "val"), ("te", "test"))
+}
 json.dump(roles, (saint / "role.json").open("w"))
 saint.rename(folder / "plain-graphsaint")
 
@@ -108,13 +150,21 @@ sage.mkdir()
 order = rng.permutation(n)
 place = np.argsort(order)
 listed = {
-    "directed": False, "graph": {}, "multigraph": False,
-    "nodes": [{"id": f"n{node}", "val": bool(masks["val"][node]), "test": bool(masks["test"][node])} for node in order],
+    "directed": False,
+    "graph": {},
+    "multigraph": False,
+    "nodes": [
+        {"id": f"n{node}", "val": bool(masks["val"][node]), "test": bool(masks["test"][node])}
+        for node in order
+    ],
     "links": [{"source": int(place[u]), "target": int(place[v])} for u, v in half.T],
 }
 json.dump(listed, (sage / "toy-G.json").open("w"))
 json.dump({f"n{node}": node for node in range(n)}, (sage / "toy-id_map.json").open("w"))
-json.dump({f"n{node}": int(label) for node, label in enumerate(y)}, (sage / "toy-class_map.json").open("w"))
+json.dump(
+    {f"n{node}": int(label) for node, label in enumerate(y)},
+    (sage / "toy-class_map.json").open("w"),
+)
 np.save(sage / "toy-feats.npy", x)
 
 # Planetoid's split is made of the files: the first nodes train, the next 500 validate.
@@ -122,8 +172,12 @@ planetoid, tests = folder / "planetoid", np.arange(n - 5, n)
 planetoid.mkdir()
 one_hot = np.eye(classes)[y]
 parts = {
-    "x": features[:8], "y": one_hot[:8], "allx": features[: n - 5], "ally": one_hot[: n - 5],
-    "tx": features[tests[::-1]], "ty": one_hot[tests[::-1]],
+    "x": features[:8],
+    "y": one_hot[:8],
+    "allx": features[: n - 5],
+    "ally": one_hot[: n - 5],
+    "tx": features[tests[::-1]],
+    "ty": one_hot[tests[::-1]],
     "graph": {u: plain[1][plain[0] == u].tolist() * 2 for u in range(n)},
 }
 for part, values in parts.items():
