@@ -79,6 +79,7 @@ class SparseTensor:
     """As torch_geometric's ToSparseTensor leaves it in `adj_t`."""
 
 
+sys.modules["torch_sparse"] = ModuleType("torch_sparse")
 for kind, module in (
     (SparseStorage, "torch_sparse.storage"),
     (SparseTensor, "torch_sparse.tensor"),
