@@ -327,7 +327,7 @@ export class ArrayImport {
         this.#orientation.seeIndices(indices);
       };
       const { isTable } = this.#set;
-      const of = { file: source.path, isWeighted };
+      const of = { where: (line: number) => `${source.path}:${line}`, isWeighted };
       await (isTable
         ? writeTable(this.#context, sorter, of, see)
         : writeRows(sorter, of, writer, see));

@@ -152,7 +152,10 @@ export async function writePairs(
 ): Promise<void> {
   try {
     await addPairs(context, path, { sorter, numNodes });
-    await writeTable(context, sorter, { file: shortPath(path), isWeighted: false });
+    await writeTable(context, sorter, {
+      where: (line) => `${shortPath(path)}:${line}`,
+      isWeighted: false,
+    });
   } finally {
     await sorter.close();
   }

@@ -1,9 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { basename } from 'node:path';
 import { TextDecoder } from 'node:util';
-import { createGunzip } from 'node:zlib';
-import { messageOf } from '../base/errors.ts';
-import { fileChunks, isZlibError, openSource, transformed } from './byte-streams.ts';
+import { fileChunks, openSource } from './byte-streams.ts';
+import { textBytes } from './packed-text.ts';
 import { badFile } from './problems.ts';
 
 /** One record of a CSV file (RFC 4180), or why it is none. */
@@ -17,29 +16,57 @@ export interface CsvRow {
 
 /** Rows with many features are long; beyond this a quote was not closed. */
 const recordCharsMax = 16 << 20;
-const chunkBytes = 1 << 18;
+/** Rows that tell how fields are separated. */
+const sniffedRows = 50;
 const byteOrderMark = '\ufeff';
 const newlineByte = 0x0a;
 
-/** A CSV file, plain or (by its name's `.gz`) gzipped, that is read once from start to end. */
+/** What stands between fields; a blank means as many blanks and tabs as there are. */
+export type Separator = ',' | ';' | '\t' | '|' | ' ';
+
+const separators: readonly Separator[] = [',', '\t', ';', '|', ' '];
+
+/** How a file of text is read. */
+export interface CsvForm {
+  readonly separator: Separator;
+  /** Lines that begin with one of these characters are left out. */
+  readonly comments?: string;
+}
+
+/** A CSV file, plain or (as its name says) packed, that is read from start to end. */
 export class CsvFile {
   readonly name: string;
   readonly #path: string;
   readonly #bytes: number;
   readonly #signal: AbortSignal;
+  readonly #form: CsvForm;
   #read = 0;
 
-  private constructor(path: string, bytes: number, signal: AbortSignal) {
+  private constructor(path: string, bytes: number, signal: AbortSignal, form: CsvForm) {
     this.name = basename(path);
     this.#path = path;
     this.#bytes = bytes;
     this.#signal = signal;
+    this.#form = form;
   }
 
-  static async open(path: string, signal: AbortSignal): Promise<CsvFile> {
+  static async open(
+    path: string,
+    signal: AbortSignal,
+    form: CsvForm = { separator: ',' },
+  ): Promise<CsvFile> {
     const file = await openSource(path);
     const { size } = await file.stat().finally(() => file.close());
-    return new CsvFile(path, size, signal);
+    return new CsvFile(path, size, signal, form);
+  }
+
+  /** What separates the fields of a file, by its first lines. */
+  static async separatorOf(path: string, signal: AbortSignal, comments = ''): Promise<Separator> {
+    const file = await CsvFile.open(path, signal);
+    for await (const chunk of textBytes(file.name, file.#chunks())) {
+      return sniffedSeparator(new TextDecoder().decode(chunk), comments);
+    }
+    return ',';
   }
 
   /** How much of the file was read, of 1. */
@@ -52,19 +79,12 @@ export class CsvFile {
    * when the file cannot be read.
    */
   async *rows(): AsyncGenerator<CsvRow[]> {
-    const content = this.name.endsWith('.gz')
-      ? transformed(this.#chunks(), createGunzip({ chunkSize: chunkBytes }))
-      : this.#chunks();
     const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-    const splitter = new CsvSplitter();
-    try {
-      for await (const chunk of content) {
-        const rows = splitter.push(this.#decode(decoder, chunk, splitter));
-        if (rows.length > 0) yield rows;
-      }
-    } catch (error) {
-      if (!isZlibError(error)) throw error;
-      throw badFile(this.name, `is not a whole gzip file: ${messageOf(error)}`);
+    const splitter = new CsvSplitter(this.#form);
+    this.#read = 0;
+    for await (const chunk of textBytes(this.name, this.#chunks())) {
+      const rows = splitter.push(this.#decode(decoder, chunk, splitter));
+      if (rows.length > 0) yield rows;
     }
     const rest = splitter.push(this.#decode(decoder, null, splitter));
     const last = [...rest, ...splitter.end()];
@@ -105,12 +125,40 @@ function linesBeforeFault(bytes: Uint8Array): number {
   }
 }
 
+/**
+ * The separator that cuts the first lines of a text into equally many fields, and into most; a
+ * comma where none does. A last line that was cut off does not count.
+ */
+export function sniffedSeparator(text: string, comments = ''): Separator {
+  let best: Separator = ',';
+  let bestScore = 0;
+  for (const separator of separators) {
+    const splitter = new CsvSplitter({ separator, comments });
+    const whole = splitter.push(text);
+    const rows = (whole.length > 0 ? whole : splitter.end()).slice(0, sniffedRows);
+    const width = rows[0]?.fields.length ?? 1;
+    if (width < 2) continue;
+    const alike = rows.filter(({ fields, problem }) => problem === null && fields.length === width);
+    // Blanks are part of names and texts; they separate only where nothing else does.
+    const score = (alike.length / rows.length) * (separator === ' ' ? 1 : 2) + width / 1e9;
+    if (score > bestScore) [best, bestScore] = [separator, score];
+  }
+  return best;
+}
+
 /** Cuts text that comes in pieces into records. */
 export class CsvSplitter {
   /** Of the record that is being read, from 1. */
   line = 1;
+  readonly #separator: Separator;
+  readonly #comments: string;
   #rest = '';
   #isStart = true;
+
+  constructor({ separator, comments = '' }: CsvForm = { separator: ',' }) {
+    this.#separator = separator;
+    this.#comments = comments;
+  }
 
   /** Where the text ends that was pushed: further than `line` within quotes. */
   get lineOfEnd(): number {
@@ -167,12 +215,18 @@ export class CsvSplitter {
     const { line } = this;
     this.line += 1;
     if (record === '') return;
+    if (this.#comments.includes(record[0] ?? '') && this.#comments !== '') return;
+    if (this.#separator === ' ') {
+      const fields = record.trim().split(/[ \t]+/);
+      if (fields[0] !== '') rows.push({ line, fields, problem: null });
+      return;
+    }
     if (!record.includes('"')) {
-      rows.push({ line, fields: record.split(','), problem: null });
+      rows.push({ line, fields: record.split(this.#separator), problem: null });
       return;
     }
     for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) this.line += 1;
-    rows.push({ line, ...splitQuoted(record) });
+    rows.push({ line, ...splitQuoted(record, this.#separator) });
   }
 
   /** Takes the first line of an endless record as a bad one, and goes on after it. */
@@ -186,7 +240,7 @@ export class CsvSplitter {
   }
 }
 
-function splitQuoted(record: string): Pick<CsvRow, 'fields' | 'problem'> {
+function splitQuoted(record: string, separator: Separator): Pick<CsvRow, 'fields' | 'problem'> {
   const fields: string[] = [];
   let at = 0;
   for (;;) {
@@ -195,12 +249,12 @@ function splitQuoted(record: string): Pick<CsvRow, 'fields' | 'problem'> {
       if (close < 0) return { fields, problem: 'has a quote that is never closed' };
       fields.push(record.slice(at + 1, close).replaceAll('""', '"'));
       at = close + 1;
-      if (at < record.length && record[at] !== ',') {
+      if (at < record.length && record[at] !== separator) {
         return { fields, problem: `has text after the closing quote of field ${fields.length}` };
       }
     } else {
-      const comma = record.indexOf(',', at);
-      const field = record.slice(at, comma < 0 ? record.length : comma);
+      const next = record.indexOf(separator, at);
+      const field = record.slice(at, next < 0 ? record.length : next);
       fields.push(field);
       if (field.includes('"')) {
         return { fields, problem: `has a quote inside of field ${fields.length}, which has none` };

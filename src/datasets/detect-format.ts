@@ -10,7 +10,7 @@ import type { Importer } from './import-context.ts';
 import { importNpyFolder, importNpzFile, importTableFolder } from './npy-import.ts';
 import { importOgbFolder, isOgbFolder } from './ogb-import.ts';
 import { badFile } from './problems.ts';
-import { csvNames, parquetName } from './table.ts';
+import { csvNames, parquetNames } from './table-files.ts';
 import { convertedFile, convertedFolder, magicBytes } from './told-apart.ts';
 
 const importNotYet: Importer = ({ source }) => {
@@ -121,7 +121,7 @@ async function folderFormat(folder: string): Promise<Detection> {
   if (isOgbFolder(names)) return { kind: 'format', format: 'OGB' };
   const tables = ['edges', 'nodes'];
   const isCsv = tables.some((table) => csvNames(table).some((name) => names.has(name)));
-  const isParquet = tables.some((table) => names.has(parquetName(table)));
+  const isParquet = tables.some((table) => parquetNames(table).some((name) => names.has(name)));
   if (isCsv || isParquet) return { kind: 'format', format: isParquet ? 'PARQUET' : 'CSV' };
   const isNpy = names.has('indptr.npy') || names.has('meta.json');
   if (isNpy) return { kind: 'format', format: 'NPY' };

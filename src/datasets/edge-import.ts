@@ -1,47 +1,55 @@
+import { type EdgeColumns, edgeColumns } from './edge-columns.ts';
 import type { EdgeSorter } from './edge-sorter.ts';
 import { tableSorter, writeTable } from './graph-writer.ts';
 import type { ImportContext } from './import-context.ts';
 import type { NodeIds } from './node-ids.ts';
 import { formatCount } from './problems.ts';
-import { Table, type TableRow } from './table.ts';
+import type { Table, TableRow } from './table.ts';
 import { type Field, parseNumber, shown, textOf } from './table-columns.ts';
+
+export { type EdgeColumns, edgeColumns };
 
 /** The table `edges` of a source: source, target, and perhaps weight. */
 
 /** Where reading ends and sorting begins, of 1. */
 const readShare = 0.8;
+/** Rows whose problems wait. */
+const waitingMax = 1000;
+/** Ids that a message shows. */
+const idsShown = 3;
 
 /**
- * The graph of the table `edges`, whose ends are `ids`; null where they could not be read, which is
+ * The graph of a table of edges, whose ends are `ids`; null where not all could be read, which is
  * a problem already. Throws ImportFailure for problems of lines.
  */
-export async function importEdges(context: ImportContext, ids: NodeIds | null): Promise<void> {
+export async function importEdges(
+  context: ImportContext,
+  table: Table,
+  columns: EdgeColumns,
+  ids: NodeIds | null,
+): Promise<void> {
   const { progress, problems } = context;
-  const table = await Table.open(context, 'edges');
-  const sourceAt = table.column('source');
-  const targetAt = table.column('target');
-  const weightAt = table.columns.indexOf('weight');
-  const known = new Set(['source', 'target', 'weight']);
-  for (const column of table.columns.filter((name) => !known.has(name))) {
-    const expected = 'expected source, target and perhaps weight';
-    table.headerProblem(`has the column '${shown(column)}', ${expected}`);
-  }
-  const isWeighted = weightAt >= 0;
+  const isWeighted = columns.weight >= 0;
+  if (isWeighted) table.readNumbers([columns.weight]);
   const sorter = tableSorter(context, ids?.size ?? 1, isWeighted);
+  const ends = new EndFinder(table, ids);
   try {
     for await (const rows of table.batches()) {
       for (const row of rows) {
-        const source = nodeOf(table, row, 'source', row.fields[sourceAt], ids);
-        const target = nodeOf(table, row, 'target', row.fields[targetAt], ids);
-        const weight = isWeighted ? parseWeight(table, row, row.fields[weightAt] ?? '') : 0;
+        const source = ends.nodeOf(row, 'source', row.fields[columns.source]);
+        const target = ends.nodeOf(row, 'target', row.fields[columns.target]);
+        const text = row.fields[columns.weight] ?? '';
+        const weight = isWeighted ? parseWeight(table, row, text) : 0;
         sorter.add(source, target, weight, row.line);
       }
       await sorter.settle();
       const done = readShare * table.fraction;
       progress(done, `reading ${table.file}: ${formatCount(sorter.edges)} edges`);
     }
+    ends.addProblems();
+    table.countProblems();
     problems.throwIfAny();
-    await sortEdges(context, sorter, { file: table.file, isWeighted });
+    await sortEdges(context, sorter, table, isWeighted);
   } finally {
     await sorter.close();
   }
@@ -50,30 +58,67 @@ export async function importEdges(context: ImportContext, ids: NodeIds | null): 
 async function sortEdges(
   context: ImportContext,
   sorter: EdgeSorter,
-  table: { readonly file: string; readonly isWeighted: boolean },
+  table: Table,
+  isWeighted: boolean,
 ): Promise<void> {
   context.progress(readShare, `building the graph of ${formatCount(sorter.edges)} edges`);
-  await writeTable(context, sorter, table);
+  const where = (line: number) => table.where(line);
+  await writeTable(context, sorter, { where, isWeighted });
   context.problems.throwIfAny();
 }
 
-function nodeOf(
-  table: Table,
-  row: TableRow,
-  column: string,
-  name: Field | undefined,
-  ids: NodeIds | null,
-): number {
-  if (name === undefined || ids === null) return 0;
-  const node = ids.numberOf(typeof name === 'number' ? name : textOf(name));
-  if (node !== undefined) return node;
-  table.problem(row, `has the ${column} '${shown(name)}', which is no id of the nodes`);
-  return 0;
+/** Numbers of the nodes that edges name; a name of none is a problem. */
+class EndFinder {
+  readonly #table: Table;
+  readonly #ids: NodeIds | null;
+  /** Problems that wait for the first end that is known: without one there is one cause. */
+  #waiting: (() => void)[] | null = [];
+  #first: { readonly row: TableRow; readonly what: string } | null = null;
+  #unknown = 0;
+
+  constructor(table: Table, ids: NodeIds | null) {
+    this.#table = table;
+    this.#ids = ids;
+  }
+
+  nodeOf(row: TableRow, column: string, name: Field | undefined): number {
+    if (name === undefined || this.#ids === null) return 0;
+    const node = this.#ids.numberOf(typeof name === 'number' ? name : textOf(name));
+    if (node === undefined) {
+      this.#miss(row, `has the ${column} '${shown(name)}'`);
+      return 0;
+    }
+    for (const tell of this.#waiting ?? []) tell();
+    this.#waiting = null;
+    return node;
+  }
+
+  #miss(row: TableRow, what: string): void {
+    this.#unknown += 1;
+    this.#first ??= { row, what };
+    const tell = () => {
+      const description = `${what}, which is no id of the nodes`;
+      this.#table.problem(row, description, 'with an end that is no id of the nodes');
+    };
+    if (this.#waiting === null) tell();
+    else if (this.#waiting.length < waitingMax) this.#waiting.push(tell);
+  }
+
+  /** After the last row: where no end is known that is one problem. */
+  addProblems(): void {
+    if (this.#waiting === null || this.#first === null || this.#ids === null) return;
+    const { row, what } = this.#first;
+    const some = this.#ids.first(idsShown).map((id) => `'${shown(id)}'`);
+    const more = this.#ids.size > idsShown ? ' and so on' : '';
+    const none = `and none of ${formatCount(this.#unknown)} ends is an id of the nodes`;
+    this.#table.problem(row, `${what}, ${none}: these are ${some.join(', ')}${more}`);
+  }
 }
 
 function parseWeight(table: Table, row: TableRow, text: Field): number {
   const value = parseNumber(text);
   if (value !== null && value >= 0) return value;
-  table.problem(row, `has the weight '${shown(text)}', expected a number of 0 or more`);
+  const what = `has the weight '${shown(text)}', expected a number of 0 or more`;
+  table.problem(row, what, 'with a weight that is none');
   return 0;
 }

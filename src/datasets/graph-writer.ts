@@ -43,22 +43,34 @@ export async function writeRows(
   if (weights !== null) await writer.end('edge_weights');
 }
 
+/** Edges with another weight that are problems each; the others are counted. */
+const conflictsListed = 3;
+const conflictRemedy =
+  ', and is stored in both directions; --directed (in Python directed=True) keeps two weights';
+
 /** The graph of a table of edges, with what became of them as notices and problems. */
 export async function writeTable(
   context: ImportContext,
   sorter: EdgeSorter,
-  table: { readonly file: string; readonly isWeighted: boolean },
+  table: { readonly where: (line: number) => string; readonly isWeighted: boolean },
   see: See = () => undefined,
 ): Promise<void> {
   const { writer, problems, notices, directed } = context;
   await writeRows(sorter, table, writer, see);
+  const remedy = directed ? '' : conflictRemedy;
   const conflicts = sorter.conflicts
     .toSorted((a, b) => a.line - b.line)
     .map(({ line, earlier }) => ({
-      path: `${table.file}:${line}`,
-      description: `lists the edge of line ${earlier} again with another weight`,
+      path: table.where(line),
+      description: `lists the edge of ${table.where(earlier)} again with another weight${remedy}`,
     }));
-  problems.addAll(conflicts, sorter.conflictCount);
+  const shownOnes = conflicts.slice(0, conflictsListed);
+  problems.addAll(shownOnes, shownOnes.length);
+  const last = shownOnes.at(-1);
+  if (last !== undefined && sorter.conflictCount > conflictsListed) {
+    const more = formatCount(sorter.conflictCount - conflictsListed);
+    problems.add(last.path, `is followed by ${more} more such edges`);
+  }
   const listed = formatCount(sorter.edges);
   const entries = formatCount(sorter.entries);
   const way = directed

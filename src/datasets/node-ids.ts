@@ -51,6 +51,12 @@ export class NodeIds {
     return Number.isInteger(node) && node >= 0 && node < this.#size ? node : undefined;
   }
 
+  /** The ids of the first nodes. */
+  first(count: number): readonly string[] {
+    const nodes = Array.from({ length: Math.min(count, this.#size) }, (_, node) => node);
+    return nodes.map((node) => this.#texts?.textOf(node) ?? String(node));
+  }
+
   /** One a line, as UTF-8, in pieces; null where each id is its number. */
   lines(): Generator<Uint8Array> | null {
     return this.#texts?.lines() ?? null;
@@ -65,6 +71,7 @@ function countedId(id: string): number {
 const chunkBytes = 1 << 20;
 const lineFeed = 0x0a;
 const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 interface Chunk {
   readonly bytes: Uint8Array;
@@ -103,6 +110,13 @@ class TextNumbers {
     if (text.length > idCharsMax) return undefined;
     const found = this.#slots[this.#slotOf(this.#encode(text))] ?? 0;
     return found === 0 ? undefined : found - 1;
+  }
+
+  textOf(number: number): string {
+    const place = this.#places.at(number);
+    const bytes = this.#chunks[Math.floor(place / chunkBytes)]?.bytes ?? new Uint8Array();
+    const begin = place % chunkBytes;
+    return decoder.decode(bytes.subarray(begin, bytes.indexOf(lineFeed, begin)));
   }
 
   *lines(): Generator<Uint8Array> {

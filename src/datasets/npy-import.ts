@@ -4,15 +4,17 @@ import { basename, join } from 'node:path';
 import { ArrayImport } from './array-import.ts';
 import { folderArrays, npzArrays } from './array-set.ts';
 import { fileChunks, fileLines } from './byte-streams.ts';
+import { ignoredColumns } from './column-names.ts';
 import { OtherFormat } from './converted-formats.ts';
 import type { DatasetFacts } from './dataset-writer.ts';
-import { importEdges } from './edge-import.ts';
+import { edgeColumns, importEdges } from './edge-import.ts';
 import { type ImportContext, part } from './import-context.ts';
 import { idProblem, NodeIds } from './node-ids.ts';
 import { readZipDirectory } from './npz.ts';
 import { badFile, formatCount } from './problems.ts';
-import { tablePath } from './table.ts';
+import { Table } from './table.ts';
 import { shown } from './table-columns.ts';
+import { tablePath } from './table-files.ts';
 import { importTables } from './table-import.ts';
 
 /** Folders that have .npy files, and .npz files. */
@@ -48,7 +50,11 @@ export async function importTableFolder(context: ImportContext): Promise<Dataset
   if (!hasArrays || tablePath(source, 'nodes') !== null) return await importTables(context);
   const edges = async (numNodes: number) => {
     const ids = await namedIds(context, numNodes);
-    await importEdges(part(context, arraysShare, 1), ids);
+    const table = await Table.open(context, 'edges');
+    const ignored = ignoredColumns(context, [table])(table);
+    const ends = edgeColumns(table, ignored, context.notices);
+    context.problems.throwIfAny();
+    if (ends !== null) await importEdges(part(context, arraysShare, 1), table, ends, ids);
   };
   const set = { ...(await folderArrays(context)), edges, undirected: !context.directed };
   const facts = await new ArrayImport(part(context, 0, arraysShare), set).run();

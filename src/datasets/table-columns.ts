@@ -53,6 +53,14 @@ export function parseNumber(field: Field): number | null {
   return Number.isFinite(value) ? value : null;
 }
 
+/** 1 for true, 0 for false, as programs write them; null for anything else. */
+export function truthOf(field: Field): 0 | 1 | null {
+  if (typeof field === 'object') return null;
+  const text = String(field).trim();
+  if (/^(1|1\.0|true|t|yes)$/i.test(text)) return 1;
+  return /^(0|0\.0|false|f|no)$/i.test(text) ? 0 : null;
+}
+
 /** So many digits are a whole number that a double holds; so is ten to their number. */
 const exactDigits = 15;
 const powersOfTen = Array.from({ length: exactDigits + 1 }, (_, at) => 10 ** at);
@@ -109,6 +117,16 @@ export class FeatureColumns {
     return columns.reduce((sum, at) => sum + (this.#widths.get(at) ?? 1), 0);
   }
 
+  /** What the features of the columns are called; REQUIRES: `count` was asked. */
+  names(columns: readonly number[], nameOf: (column: string) => string): readonly string[] {
+    return columns.flatMap((at) => {
+      const name = nameOf(this.#table.columns[at] ?? '');
+      const width = this.#widths.get(at);
+      if (width === undefined) return [name];
+      return Array.from({ length: width }, (_, index) => `${name}[${index}]`);
+    });
+  }
+
   /** Hands the numbers of column `at` of a row to `take`; 0 where there is none, a problem. */
   parse(row: Row, at: number, take: (value: number) => void): void {
     if (row !== this.#lastRow) this.#rows += 1;
@@ -131,7 +149,7 @@ export class FeatureColumns {
   }
 
   #number(row: Row, at: number, text: Field): number {
-    const value = parseNumber(text);
+    const value = parseNumber(text) ?? (isTruth(text) ? truthOf(text) : null);
     if (value !== null && (this.#dtype === 'float32' || Math.abs(value) <= float16Max)) {
       return value;
     }
@@ -150,11 +168,17 @@ export class FeatureColumns {
       if (count <= columnProblemsListed) continue;
       const column = shown(this.#table.columns[at] ?? '');
       const share = `${formatCount(count)} of ${formatCount(this.#rows)} rows`;
-      const remedy = 'leave the column out, or turn its texts into numbers';
+      const option = `--ignore-columns ${/^\w+$/.test(column) ? column : `'${column}'`}`;
+      const remedy = `leave the column out (${option}), or turn its texts into numbers`;
       const what = `is the last of ${share} that have no number in column '${column}'`;
       this.#table.problem(last, `${what}: ${remedy}`);
     }
   }
+}
+
+/** Whether a text of features is true or false. */
+function isTruth(field: Field): boolean {
+  return typeof field === 'string' && /^(true|false)$/i.test(field);
 }
 
 /** Gathers features into blocks for the writer. */

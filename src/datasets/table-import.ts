@@ -1,22 +1,36 @@
 import { basename } from 'node:path';
+import { ignoredColumns } from './column-names.ts';
 import type { DatasetFacts } from './dataset-writer.ts';
-import { importEdges } from './edge-import.ts';
+import { edgeColumns, importEdges } from './edge-import.ts';
 import { type ImportContext, part } from './import-context.ts';
 import { labelNotices } from './label-arrays.ts';
+import {
+  countingColumns,
+  featureName,
+  type NodeColumns,
+  nodeColumns,
+  type SplitName,
+  splitNames,
+  splitOfText,
+} from './node-columns.ts';
 import { idProblem, NodeIds } from './node-ids.ts';
 import { NumberList } from './number-list.ts';
-import { formatCount } from './problems.ts';
+import { badFile, formatCount, ImportFailure } from './problems.ts';
 import { Table, type TableRow } from './table.ts';
-import { FeatureColumns, FeatureRows, type Field, shown, textOf } from './table-columns.ts';
-import { labelColumns, type TableLabels, tableLabels } from './table-labels.ts';
+import {
+  FeatureColumns,
+  FeatureRows,
+  type Field,
+  shown,
+  textOf,
+  truthOf,
+} from './table-columns.ts';
+import { type TableLabels, tableLabels } from './table-labels.ts';
 
 /**
  * Imports a graph from two tables, `nodes` (id, label, split, and the features) and `edges`
- * (source, target, and perhaps weight): CSV files, plain or gzipped, or Parquet files.
+ * (source, target, and perhaps weight): files of text or Parquet files.
  */
-
-const splitNames = ['train', 'val', 'test'] as const;
-type SplitName = (typeof splitNames)[number];
 
 /** Rows of features gathered before they are written. */
 const featureBlockValues = 1 << 18;
@@ -26,84 +40,107 @@ const columnsShown = 20;
 const nodesShare = 0.5;
 
 export async function importTables(context: ImportContext): Promise<DatasetFacts> {
-  const { problems, writer } = context;
+  const { problems, writer, notices } = context;
   if (context.split !== null) {
     const what = `'${context.split}' is to choose one of several, and tables have one`;
     problems.add('split', what);
   }
-  const nodes = await readNodes(context);
-  await importEdges(part(context, nodesShare, 1), nodes.hasIds ? nodes.ids : null);
+  const [nodeTable, edgeTable] = await openBoth(context);
+  const ignored = ignoredColumns(context, [nodeTable, edgeTable]);
+  const columns = nodeColumns(nodeTable, ignored(nodeTable), notices);
+  const ends = edgeColumns(edgeTable, ignored(edgeTable), notices);
+  if (columns.id < 0 || ends === null || columns.labels.length === 0) problems.throwIfAny();
+  const nodes = await readNodes(context, nodeTable, columns);
+  const ids = nodes.areWhole ? nodes.ids : null;
+  if (ends !== null) await importEdges(part(context, nodesShare, 1), edgeTable, ends, ids);
   problems.throwIfAny();
   const stored = await nodes.labels.store(writer);
   const { task, numClasses, classNames } = stored;
-  for (const notice of labelNotices(stored, context.task)) context.notices.add(notice);
-  for (const name of splitNames) {
-    await writer.write(name, BigInt64Array.from(nodes.splits[name].toArray(), BigInt));
+  for (const notice of labelNotices(stored, context.task)) notices.add(notice);
+  if (nodes.splits !== null) {
+    for (const name of splitNames) {
+      await writer.write(name, BigInt64Array.from(nodes.splits[name].toArray(), BigInt));
+    }
   }
   const names = nodes.ids.lines();
   if (names !== null) await writer.writeNames(names);
   return {
     task,
     numClasses,
-    numFeatures: nodes.numFeatures,
+    numFeatures: nodes.featureNames.length,
     undirected: !context.directed,
     classNames,
-    featureNames: null,
+    featureNames: nodes.featureNames,
     source: `folder of tables ${basename(context.source)}`,
   };
 }
 
-interface Nodes {
-  /** Whether the table has the column. */
-  readonly hasIds: boolean;
-  readonly ids: NodeIds;
-  readonly labels: TableLabels;
-  readonly splits: Readonly<Record<SplitName, NumberList<Uint32Array>>>;
-  readonly numFeatures: number;
+/** Both tables; throws ImportFailure with what is wrong with either. */
+async function openBoth(context: ImportContext): Promise<readonly [Table, Table]> {
+  const opened = await Promise.allSettled([
+    Table.open(context, 'nodes'),
+    Table.open(context, 'edges'),
+  ]);
+  for (const each of opened) {
+    if (each.status === 'fulfilled') continue;
+    if (!(each.reason instanceof ImportFailure)) throw each.reason;
+    context.problems.addAll(each.reason.problems, each.reason.problemCount);
+  }
+  const [nodes, edges] = opened;
+  if (nodes.status === 'fulfilled' && edges.status === 'fulfilled') {
+    return [nodes.value, edges.value];
+  }
+  context.problems.throwIfAny();
+  throw badFile(context.source, 'has tables that cannot be read');
 }
 
-async function readNodes(context: ImportContext): Promise<Nodes> {
+type Splits = Readonly<Record<SplitName, NumberList<Uint32Array>>>;
+
+interface Nodes {
+  /** Whether every row's id could be read, so that others are of no node. */
+  readonly areWhole: boolean;
+  readonly ids: NodeIds;
+  readonly labels: TableLabels;
+  /** Null: the table says nothing of splits. */
+  readonly splits: Splits | null;
+  /** One a feature. */
+  readonly featureNames: readonly string[];
+}
+
+async function readNodes(context: ImportContext, table: Table, found: NodeColumns): Promise<Nodes> {
   const { writer, progress, problems, notices } = context;
-  const table = await Table.open(context, 'nodes');
-  const idAt = table.column('id');
-  const labelsAt = labelColumns(table.columns);
-  if (labelsAt.length === 0) table.column('label');
-  const splitAt = table.column('split');
-  const named = new Set([idAt, ...labelsAt, splitAt]);
-  const featuresAt = table.columns.map((_, at) => at).filter((at) => !named.has(at));
-  if (featuresAt.length === 0) table.headerProblem('has no feature column');
+  table.readNumbers([...found.features, ...found.labels]);
+  const counting = await countingColumns(table, found.features, notices);
+  const featuresAt = found.features.filter((at) => !counting.has(at));
   const ids = new NodeIds();
-  const labelled = { table, columns: labelsAt, task: context.task, writer };
+  const labelled = { table, columns: found.labels, task: context.task, writer, notices };
   let labels: TableLabels | null = null;
-  const splits = {
-    train: new NumberList((capacity) => new Uint32Array(capacity)),
-    val: new NumberList((capacity) => new Uint32Array(capacity)),
-    test: new NumberList((capacity) => new Uint32Array(capacity)),
-  };
+  const splits = new NodeSplits(table, found);
   const dtype = context.featureDtype ?? 'float32';
   const columns = new FeatureColumns(table, dtype);
   let features: FeatureRows | null = null;
-  let numFeatures = 0;
   for await (const rows of table.batches()) {
     labels ??= await tableLabels({ ...labelled, first: rows });
-    if (features === null) {
-      numFeatures = columns.count(rows[0], featuresAt);
+    if (features === null && featuresAt.length > 0) {
+      const numFeatures = columns.count(rows[0], featuresAt);
       features = new FeatureRows(await writer.beginFeatures(numFeatures, dtype), dtype);
     }
     const target = features;
-    const take = (value: number) => target.push(value);
+    const take = (value: number) => target?.push(value);
     for (const row of rows) {
-      const node = addId(table, row, row.fields[idAt], ids);
-      const split = parseSplit(table, row, row.fields[splitAt]);
+      const node = addId(table, row, row.fields[found.id], ids);
+      const split = splits.of(row);
       for (const at of featuresAt) columns.parse(row, at, take);
       if (node === null) continue;
       const isLabelled = labels.push(row);
       if (split === null) continue;
-      if (!isLabelled && labelsAt.length > 0)
-        table.problem(row, `is in split '${split}' but has no label`);
-      splits[split].push(node);
+      if (!isLabelled && found.labels.length > 0) {
+        const what = `is in split '${split}' but has no label`;
+        table.problem(row, what, 'that are in a split but have no label');
+      }
+      splits.add(split, node);
     }
-    await target.flush(featureBlockValues);
+    await target?.flush(featureBlockValues);
     await labels.settle();
     const done = nodesShare * table.fraction;
     progress(done, `reading ${table.file}: ${formatCount(ids.size)} nodes`);
@@ -111,13 +148,24 @@ async function readNodes(context: ImportContext): Promise<Nodes> {
   await features?.flush(0);
   if (features !== null) await writer.end('features');
   columns.addProblems();
+  table.countProblems();
   labels ??= await tableLabels({ ...labelled, first: [] });
   labels.addProblems();
-  const names = featuresAt.map((at) => shown(table.columns[at] ?? ''));
-  const more = names.length > columnsShown ? `, and ${names.length - columnsShown} more` : '';
-  notices.add(`features are the columns ${names.slice(0, columnsShown).join(', ')}${more}`);
-  if (ids.size === 0 && idAt >= 0) problems.add(table.file, 'has no node');
-  return { hasIds: idAt >= 0, ids, labels, splits, numFeatures };
+  const names = columns.names(featuresAt, featureName);
+  tellFeatures(
+    context,
+    featuresAt.map((at) => featureName(table.columns[at] ?? '')),
+  );
+  if (ids.size === 0 && !table.hasLeftOut) problems.add(table.file, 'has no node');
+  const areWhole = !table.hasLeftOut;
+  return { areWhole, ids, labels, splits: splits.found, featureNames: names };
+}
+
+function tellFeatures({ notices }: ImportContext, columns: readonly string[]): void {
+  if (columns.length === 0) return;
+  const names = columns.slice(0, columnsShown).map(shown).join(', ');
+  const more = columns.length > columnsShown ? `, and ${columns.length - columnsShown} more` : '';
+  notices.add(`features are the columns ${names}${more}`);
 }
 
 function addId(table: Table, row: TableRow, field: Field | undefined, ids: NodeIds): number | null {
@@ -126,14 +174,73 @@ function addId(table: Table, row: TableRow, field: Field | undefined, ids: NodeI
   const wrong = idProblem(name);
   const node = wrong === null ? ids.add(name) : null;
   if (node !== null) return node;
-  table.problem(row, `has the id '${shown(name)}' ${wrong ?? 'again, ids must be unique'}`);
+  const what = `has the id '${shown(name)}' ${wrong ?? 'again, ids must be unique'}`;
+  table.problem(row, what, `with such an id${wrong === null ? ', listed before' : ''}`);
   return null;
 }
 
-function parseSplit(table: Table, row: TableRow, text: Field | undefined): SplitName | null {
-  if (text === undefined || text === '') return null;
-  const split = splitNames.find((name) => name === text);
-  if (split !== undefined) return split;
-  table.problem(row, `has the split '${shown(text)}', expected train, val, test or nothing`);
-  return null;
+/** The split of each node: a column of texts, columns of masks, or both, which must agree. */
+class NodeSplits {
+  readonly #table: Table;
+  readonly #columns: NodeColumns;
+  readonly #nodes: Splits = {
+    train: new NumberList((capacity) => new Uint32Array(capacity)),
+    val: new NumberList((capacity) => new Uint32Array(capacity)),
+    test: new NumberList((capacity) => new Uint32Array(capacity)),
+  };
+
+  constructor(table: Table, columns: NodeColumns) {
+    this.#table = table;
+    this.#columns = columns;
+  }
+
+  /** Null where the table says nothing of splits. */
+  get found(): Splits | null {
+    const { split, masks } = this.#columns;
+    return split < 0 && masks.length === 0 ? null : this.#nodes;
+  }
+
+  add(split: SplitName, node: number): void {
+    this.#nodes[split].push(node);
+  }
+
+  of(row: TableRow): SplitName | null {
+    const { split, masks } = this.#columns;
+    const named = split < 0 ? null : this.#named(row, row.fields[split] ?? '');
+    if (masks.length === 0) return named;
+    const marked = masks.filter(([name, at]) => this.#isMarked(row, name, row.fields[at] ?? ''));
+    const [first = null, second = null] = marked.map(([name]) => name);
+    if (first !== null && second !== null) {
+      const what = `is in the masks of '${first}' and of '${second}', expected one`;
+      this.#table.problem(row, what, 'that are in two masks');
+    }
+    // A table may have masks of some splits only.
+    const isTold = named === null || masks.some(([name]) => name === named);
+    if (split >= 0 && isTold && named !== first) {
+      const [text, mask] = [named ?? 'none', first ?? 'none'];
+      const remedy = 'leave one of them out (--ignore-columns)';
+      const what = `has the split '${text}', and its masks say '${mask}': ${remedy}`;
+      this.#table.problem(row, what, 'whose split and masks disagree');
+    }
+    return named ?? first;
+  }
+
+  #named(row: TableRow, field: Field): SplitName | null {
+    const text = textOf(field);
+    if (text.trim() === '') return null;
+    const split = splitOfText(text);
+    if (split !== null) return split;
+    const what = `has the split '${shown(text)}', expected train, val, test or nothing`;
+    this.#table.problem(row, what, 'with a split that is none');
+    return null;
+  }
+
+  #isMarked(row: TableRow, name: SplitName, field: Field): boolean {
+    const value = textOf(field) === '' ? 0 : truthOf(field);
+    if (value !== null) return value === 1;
+    const expected = 'expected 0 and 1, or true and false';
+    const what = `has '${shown(field)}' in the mask of '${name}', ${expected}`;
+    this.#table.problem(row, what, 'with a mask that is none');
+    return false;
+  }
 }

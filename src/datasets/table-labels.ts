@@ -8,6 +8,7 @@ import {
   labelMax,
   writeLabels,
 } from './label-arrays.ts';
+import type { NoticeList } from './notices.ts';
 import { NumberList } from './number-list.ts';
 import { formatCount } from './problems.ts';
 import type { ScratchRows } from './scratch-rows.ts';
@@ -43,41 +44,41 @@ export interface TableLabels {
   store(writer: DatasetWriter): Promise<StoredLabels>;
 }
 
-const labelName = 'label';
 const severalPrefix = 'label_';
-
-/** The columns of labels; empty where there are none. A `label` makes the others features. */
-export function labelColumns(columns: readonly string[]): readonly number[] {
-  const only = columns.indexOf(labelName);
-  if (only >= 0) return [only];
-  return columns.map((_, at) => at).filter((at) => columns[at]?.startsWith(severalPrefix));
-}
 
 export interface LabelsOfTable {
   readonly table: TableProblems;
-  /** Of `labelColumns`. */
+  /** One, or several that are called `label_…`. */
   readonly columns: readonly number[];
   readonly task: DatasetTask | null;
   /** Rows of the table's begin: they tell whether the column has lists. */
   readonly first: readonly Row[];
   /** Has room for what is not kept in memory. */
   readonly writer: DatasetWriter;
+  readonly notices: NoticeList;
 }
 
 export async function tableLabels(options: LabelsOfTable): Promise<TableLabels> {
-  const { table, columns, task, first, writer } = options;
+  const { table, columns, task, first, writer, notices } = options;
   const [at = -1] = columns;
-  const isOne = columns.length === 1 && table.columns[at] === labelName;
+  const isOne = columns.length === 1 && !isOfSeveral(table.columns[at] ?? '');
   const list = isOne ? first.map(({ fields }) => fields[at]).find(Array.isArray) : undefined;
   const needsRows = task === 'MULTI_LABEL' || task === 'REGRESSION';
-  if (isOne && list === undefined && !needsRows) return new ClassColumn(table, at, task);
+  if (isOne && list === undefined && !needsRows) return new ClassColumn(table, at, task, notices);
   const width = list?.length ?? columns.length;
   return new LabelRows(options, width, await writer.scratch(Math.max(1, width)));
 }
 
-/** Whether a text says that there is no number, as tables of several programs do. */
-function isNothing(text: string): boolean {
-  return text === '' || /^nan$/i.test(text);
+function isOfSeveral(column: string): boolean {
+  return column.toLowerCase().startsWith(severalPrefix);
+}
+
+/** What programs write where nothing is known; `none` in small letters may be a class. */
+const nothingText = /^(|\s+|nan|NA|<NA>|N\/A|n\/a|#N\/A|None|null|NULL|Null|NaT)$/;
+
+/** Whether a text says that there is no label, as tables of several programs do. */
+export function isNothing(text: string): boolean {
+  return nothingText.test(text) || /^nan$/i.test(text);
 }
 
 /** Of a class: nothing, and a -1 that says so, which is a number where fractions follow. */
@@ -98,6 +99,9 @@ class ClassColumn implements TableLabels {
   /** In place of them, once there is a number that is no class. */
   #numbers: NumberList<Float32Array> | null = null;
   readonly #texts = new Map<string, number>();
+  readonly #notices: NoticeList;
+  /** How often each text stood where nothing is known. */
+  readonly #nothings = new Map<string, number>();
   #kind: 'number' | 'text' | null = null;
   #hasFraction = false;
   /** More texts than a model can tell apart. */
@@ -106,15 +110,17 @@ class ClassColumn implements TableLabels {
   readonly #noClass: { readonly row: Row; readonly text: string }[] = [];
   #noClassCount = 0;
 
-  constructor(table: TableProblems, at: number, task: DatasetTask | null) {
+  constructor(table: TableProblems, at: number, task: DatasetTask | null, notices: NoticeList) {
     this.#table = table;
     this.#at = at;
     this.#task = task;
+    this.#notices = notices;
   }
 
   push(row: Row): boolean {
     const text = textOf(row.fields[this.#at] ?? '');
-    if (text === '' || (this.#kind !== 'text' && isNothing(text))) {
+    if (text === '' || isNothing(text)) {
+      if (text !== '') this.#nothings.set(text, (this.#nothings.get(text) ?? 0) + 1);
       this.#put(none);
       return false;
     }
@@ -180,6 +186,10 @@ class ClassColumn implements TableLabels {
   async settle(): Promise<void> {}
 
   addProblems(): void {
+    if (this.#kind === 'text' && this.#nothings.size > 0) {
+      const each = [...this.#nothings].map(([text, count]) => `${formatCount(count)} '${text}'`);
+      this.#notices.add(`labels ${each.join(', ')} are taken for unknown, not for a class`);
+    }
     if (this.#hasFraction && this.#task === null) return;
     for (const { row, text } of this.#noClass) {
       this.#table.problem(row, `has the label '${shown(text)}', ${classExpected}`);
@@ -317,7 +327,7 @@ class LabelRows implements TableLabels {
   #classNames(): readonly string[] | null {
     if (this.#columns.length !== this.#width || this.#task === 'CLASSIFICATION') return null;
     const names = this.#columns.map((at) => this.#table.columns[at] ?? '');
-    if (names.some((name) => !name.startsWith(severalPrefix))) return null;
+    if (!names.every(isOfSeveral)) return null;
     const texts = names.map((name) => name.slice(severalPrefix.length));
     return texts.every((text, at) => text === String(at)) ? null : texts;
   }

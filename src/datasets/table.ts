@@ -1,161 +1,229 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { CsvFile, type CsvRow } from './csv-reader.ts';
+import { CsvFile, type CsvRow, type Separator } from './csv-reader.ts';
 import type { ImportContext } from './import-context.ts';
 import { ParquetFile } from './parquet-reader.ts';
-import { badFile, type ProblemList } from './problems.ts';
-import { type Field, shown } from './table-columns.ts';
+import { badFile, formatCount, type ProblemList } from './problems.ts';
+import type { Field } from './table-columns.ts';
+import { partsOf, type TablePart, tablePath } from './table-files.ts';
 
-/** A table of a source: a CSV file, plain or gzipped, or a Parquet file. */
+/** A table of a source: a file of text, plain or packed, a Parquet file, or a folder of them. */
 
 /** A row as its file has it. */
 export interface TableRow {
-  /** Where it is, from 1: a line of a CSV file, a row of a Parquet file. */
+  /** From 1, over all parts: a line of a text, a row of a Parquet file (`Table.where`). */
   readonly line: number;
-  /** One a column; text of CSV files. Nothing is an empty text. */
+  /** One a column; text of text files. Nothing is an empty text. */
   readonly fields: readonly Field[];
 }
 
-/** Reads one table from start to end. */
-interface TableFile {
-  readonly name: string;
-  /** How much of the file was read, of 1. */
+/** Reads the rows of one part from start to end. */
+interface PartReader {
   readonly fraction: number;
+  rows(): AsyncGenerator<readonly (TableRow & Partial<Pick<CsvRow, 'problem'>>)[]>;
 }
 
-/** What the file of a table may be called. */
-export function csvNames(table: string): readonly string[] {
-  return [`${table}.csv`, `${table}.csv.gz`];
-}
+/** Rows with one cause that are problems each; others of it are counted in a last one. */
+const listedOfCause = 3;
+const decimalComma = /^[+-]?\d*,\d+([eE][+-]?\d+)?$/;
 
-export function parquetName(table: string): string {
-  return `${table}.parquet`;
-}
-
-/** The path of a table, or null. */
-export function tablePath(folder: string, table: string): string | null {
-  const names = [...csvNames(table), parquetName(table)];
-  return names.map((name) => join(folder, name)).find((path) => existsSync(path)) ?? null;
+interface Cause {
+  count: number;
+  last: number;
 }
 
 /** A table by its columns; malformed rows become problems and are left out. */
 export class Table {
   readonly file: string;
   readonly columns: readonly string[];
-  readonly #source: TableFile;
-  readonly #rows: AsyncGenerator<readonly TableRow[]>;
+  /** What separates fields of text; null in Parquet files. */
+  readonly separator: Separator | null;
+  /** Whether rows were left out, so that what they name is unknown. */
+  hasLeftOut = false;
+  readonly #parts: readonly TablePart[];
   readonly #problems: ProblemList;
-  readonly #isText: boolean;
+  readonly #signal: AbortSignal;
+  /** Of each part that was begun, the lines of those before it. */
+  readonly #offsets: number[] = [];
+  readonly #causes = new Map<string, Cause>();
+  #numbers: readonly number[] = [];
+  #fraction = 0;
 
   private constructor(
-    source: TableFile,
-    columns: readonly string[],
-    rows: AsyncGenerator<readonly TableRow[]>,
-    problems: ProblemList,
-    isText: boolean,
+    file: string,
+    parts: readonly TablePart[],
+    { columns, separator }: { columns: readonly string[]; separator: Separator | null },
+    { problems, signal }: ImportContext,
   ) {
-    this.file = source.name;
+    this.file = file;
     this.columns = columns;
-    this.#source = source;
-    this.#rows = rows;
+    this.separator = separator;
+    this.#parts = parts;
     this.#problems = problems;
-    this.#isText = isText;
+    this.#signal = signal;
   }
 
   /** The table `nodes` or `edges` of the source. Throws ImportFailure. */
   static async open(context: ImportContext, table: 'nodes' | 'edges'): Promise<Table> {
     const path = tablePath(context.source, table);
     if (path === null) throw badFile(`${table}.csv`, `is missing in ${context.source}`);
-    return path.endsWith('.parquet')
-      ? await Table.#ofParquet(path, context)
-      : await Table.#ofCsv(path, context);
+    return await Table.at(context, path);
   }
 
-  static async #ofParquet(path: string, { signal, problems }: ImportContext): Promise<Table> {
-    const source = await ParquetFile.open(path, signal);
-    return new Table(source, source.columns, source.rows(), problems, false);
-  }
-
-  static async #ofCsv(path: string, { signal, problems }: ImportContext): Promise<Table> {
-    const csv = await CsvFile.open(path, signal);
-    const batches = csv.rows();
-    const first = await batches.next();
-    if (first.done === true) throw badFile(csv.name, 'is empty, expected a header line');
-    const [header, ...rest] = first.value;
-    const columns = header?.fields.map((field) => field.trim()) ?? [];
-    const repeated = firstRepeated(columns);
-    if ((header?.problem ?? null) !== null || repeated !== undefined) {
-      await batches.return(undefined);
-      const problem = header?.problem ?? `has the column '${repeated}' twice`;
-      throw badFile(`${csv.name}:${header?.line ?? 1}`, problem);
+  /** The table at a path. Throws ImportFailure. */
+  static async at(context: ImportContext, path: string): Promise<Table> {
+    const parts = partsOf(path);
+    const [first] = parts;
+    if (first === undefined) throw badFile(path, 'is missing');
+    const { signal } = context;
+    const form = first.isParquet
+      ? { columns: (await ParquetFile.open(first.path, signal)).columns, separator: null }
+      : await textForm(first, signal);
+    const repeated = firstRepeated(form.columns);
+    if (repeated !== undefined) {
+      const where = first.isParquet ? first.name : `${first.name}:1`;
+      throw badFile(where, `has the column '${repeated}' twice`);
     }
-    return new Table(csv, columns, csvRows(rest, batches), problems, true);
+    const file = parts.length === 1 ? first.name : path.slice(path.lastIndexOf('/') + 1);
+    return new Table(file, parts, form, context);
   }
 
-  /** How much of the file was read, of 1. */
+  get isText(): boolean {
+    return this.separator !== null;
+  }
+
+  /** How much of the table was read, of 1. */
   get fraction(): number {
-    return this.#source.fraction;
+    return this.#fraction;
   }
 
-  /** Position of a column; a missing one is a problem and -1. */
-  column(name: string): number {
-    const at = this.columns.indexOf(name);
-    if (at < 0) {
-      const found = this.columns.map((column) => `'${shown(column)}'`).join(', ');
-      const [where, its] = this.#isText ? [':1', 'its header is'] : ['', 'it has'];
-      this.#problems.add(this.file + where, `has no column '${name}', ${its} ${found}`);
+  /** Where a row is, as messages call it: a file and its line or row. */
+  where(line: number): string {
+    const at = this.#offsets.findLastIndex((offset) => offset < line);
+    const part = this.#parts[Math.max(at, 0)];
+    const own = line - (this.#offsets[at] ?? 0);
+    return `${part?.name ?? this.file}${this.isText ? ':' : ' row '}${own}`;
+  }
+
+  /** In columns of numbers a comma is a decimal one, unless it separates the fields. */
+  readNumbers(columns: readonly number[]): void {
+    if (this.separator !== null && this.separator !== ',') this.#numbers = columns;
+  }
+
+  /** A problem of a row; of those with one `cause` only the first ones are listed. */
+  problem({ line }: Pick<TableRow, 'line'>, description: string, cause: string | null = null) {
+    if (cause !== null) {
+      const known = this.#causes.get(cause) ?? { count: 0, last: line };
+      this.#causes.set(cause, { count: known.count + 1, last: line });
+      if (known.count >= listedOfCause) return;
     }
-    return at;
+    this.#problems.add(this.where(line), description);
   }
 
-  problem(row: Pick<TableRow, 'line'>, description: string): void {
-    const row1 = this.#isText ? `:${row.line}` : ` row ${row.line}`;
-    this.#problems.add(this.file + row1, description);
+  /** After the last row: counts the problems that were not listed. */
+  countProblems(): void {
+    for (const [cause, { count, last }] of this.#causes) {
+      if (count <= listedOfCause) continue;
+      this.#problems.add(this.where(last), `is the last of ${formatCount(count)} rows ${cause}`);
+    }
+    this.#causes.clear();
   }
 
   /** About the header. */
   headerProblem(description: string): void {
-    this.#problems.add(this.#isText ? `${this.file}:1` : this.file, description);
+    const [first] = this.#parts;
+    this.#problems.add(`${first?.name ?? this.file}${this.isText ? ':1' : ''}`, description);
   }
 
-  /** Batches of rows that have as many fields as there are columns. */
+  /** Batches of rows that have as many fields as there are columns; may be read again. */
   async *batches(): AsyncGenerator<readonly TableRow[]> {
-    try {
-      for await (const rows of this.#rows) yield rows.filter((row) => this.#isWhole(row));
-    } finally {
-      await this.#rows.return(undefined);
+    this.#offsets.length = 0;
+    let lines = 0;
+    for (const [index, part] of this.#parts.entries()) {
+      const offset = lines;
+      this.#offsets.push(offset);
+      const reader = await this.#reader(part);
+      for await (const rows of reader.rows()) {
+        lines = offset + (rows.at(-1)?.line ?? 0);
+        this.#fraction = (index + reader.fraction) / this.#parts.length;
+        const moved =
+          offset === 0 ? rows : rows.map((row) => ({ ...row, line: row.line + offset }));
+        const whole = moved.filter((row) => this.#isWhole(row));
+        yield this.#numbers.length === 0 ? whole : whole.map((row) => this.#withPoints(row));
+      }
     }
+  }
+
+  async #reader(part: TablePart): Promise<PartReader> {
+    if (this.separator === null) {
+      const file = await ParquetFile.open(part.path, this.#signal);
+      this.#checkColumns(part.name, file.columns);
+      return file;
+    }
+    const file = await CsvFile.open(part.path, this.#signal, { separator: this.separator });
+    const rows = () => this.#belowHeader(part, file);
+    return {
+      rows,
+      get fraction() {
+        return file.fraction;
+      },
+    };
+  }
+
+  async *#belowHeader(part: TablePart, file: CsvFile): AsyncGenerator<readonly CsvRow[]> {
+    let isFirst = true;
+    for await (const rows of file.rows()) {
+      const [header, ...rest] = rows;
+      if (isFirst) this.#checkColumns(`${part.name}:1`, header?.fields.map(trimmed) ?? []);
+      yield isFirst ? rest : rows;
+      isFirst = false;
+    }
+  }
+
+  /** Throws ImportFailure where a part has other columns than the first. */
+  #checkColumns(where: string, columns: readonly string[]): void {
+    if (columns.join('\n') === this.columns.join('\n')) return;
+    const [first] = this.#parts;
+    const expected = `expected those of ${first?.name ?? ''}: ${this.columns.join(', ')}`;
+    throw badFile(where, `has the columns ${columns.join(', ')}, ${expected}`);
+  }
+
+  #withPoints(row: TableRow): TableRow {
+    const fields = row.fields.slice();
+    for (const at of this.#numbers) {
+      const field = fields[at];
+      if (typeof field === 'string' && decimalComma.test(field))
+        fields[at] = field.replace(',', '.');
+    }
+    return { line: row.line, fields };
   }
 
   #isWhole(row: TableRow & Partial<Pick<CsvRow, 'problem'>>): boolean {
-    if ((row.problem ?? null) !== null) {
-      this.problem(row, row.problem ?? '');
-      return false;
+    const { problem = null, fields } = row;
+    if (problem === null && fields.length === this.columns.length) return true;
+    this.hasLeftOut = true;
+    if (problem !== null) this.problem(row, problem);
+    else {
+      const header = `the ${this.columns.length} of the header`;
+      const what = `has ${fields.length} fields, expected ${header}`;
+      this.problem(row, what, 'that have another number of fields than the header');
     }
-    if (row.fields.length === this.columns.length) return true;
-    const header = `the ${this.columns.length} of the header`;
-    this.problem(row, `has ${row.fields.length} fields, expected ${header}`);
     return false;
   }
 }
 
-function firstRepeated(columns: readonly string[]): string | undefined {
-  const seen = new Set<string>();
-  for (const column of columns) {
-    if (seen.has(column)) return column;
-    seen.add(column);
+const trimmed = (field: string) => field.trim();
+
+/** The header of a file of text, and what separates its fields. Throws ImportFailure. */
+async function textForm({ path, name }: TablePart, signal: AbortSignal) {
+  const separator = await CsvFile.separatorOf(path, signal);
+  const csv = await CsvFile.open(path, signal, { separator });
+  for await (const [header] of csv.rows()) {
+    if (header === undefined) continue;
+    if (header.problem !== null) throw badFile(`${name}:${header.line}`, header.problem);
+    return { columns: header.fields.map(trimmed), separator };
   }
-  return undefined;
+  throw badFile(name, 'is empty, expected a header line');
 }
 
-async function* csvRows(
-  first: readonly CsvRow[],
-  rest: AsyncGenerator<CsvRow[]>,
-): AsyncGenerator<readonly TableRow[]> {
-  try {
-    yield first;
-    yield* rest;
-  } finally {
-    await rest.return(undefined);
-  }
+function firstRepeated(columns: readonly string[]): string | undefined {
+  return columns.find((column, at) => columns.indexOf(column) !== at);
 }

@@ -38,38 +38,50 @@ import { type Column, type Fact, printList, printOne } from '../show/output.ts';
 import { waitForOperation } from './operations.ts';
 import { addPropagationCommands } from './propagation.ts';
 
+/** An option that takes one of these words, whatever the case of its letters. */
+function choice(flags: string, description: string, words: readonly string[]): Option {
+  const option = new Option(flags, description).choices(words.map((word) => word.toLowerCase()));
+  const { parseArg } = option;
+  return option.argParser((text, before: string) => {
+    const word = text.toLowerCase();
+    return parseArg === undefined ? word : parseArg(word, before);
+  });
+}
+
 /** `gnnctl dataset ...`. */
 export function addDatasetCommands(program: Command, run: Run): void {
   const dataset = program.command('dataset').description('import and check graphs');
-  const formatNames = shortNames(ImportFormatSchema).map((name) => name.toLowerCase());
+  const formatNames = shortNames(ImportFormatSchema);
   dataset
     .command('import')
     .description("import a graph from a path on the daemon's host")
     .argument('<source>', 'a folder or file')
     .option('--id <id>', "id of the new dataset; else the source's name")
+    .addOption(choice('--format <format>', 'default: told from the source', formatNames))
     .addOption(
-      new Option('--format <format>', 'default: told from the source').choices(formatNames),
-    )
-    .addOption(
-      new Option(
+      choice(
         '--feature-dtype <dtype>',
         'store features so; default: float16 for arrays of float16, else float32',
-      ).choices(shortNames(FeatureDtypeSchema).map((name) => name.toLowerCase())),
+        shortNames(FeatureDtypeSchema),
+      ),
     )
     .option('--directed', 'tables: nodes learn along edges only, from source to target')
     .addOption(
-      new Option('--task <task>', 'what is learnt of a node; default: what labels tell').choices(
-        shortNames(DatasetTaskSchema).map((name) => name.toLowerCase()),
+      choice(
+        '--task <task>',
+        'what is learnt of a node; default: what labels tell',
+        shortNames(DatasetTaskSchema),
       ),
     )
     .option('--split <split>', 'of several: the column of masks from 0, or a name in an OGB folder')
     .option('--link', 'folders of .npy: use its files instead of copying them')
     .option('--ignore-columns <names...>', 'tables: columns that are not read')
     .addOption(
-      new Option(
+      choice(
         '--features <kind>',
         'of a source that has none; default: identity up to 4,096 nodes, else degree',
-      ).choices(shortNames(MadeFeaturesSchema).map((name) => name.toLowerCase())),
+        shortNames(MadeFeaturesSchema),
+      ),
     )
     .addOption(
       new Option(

@@ -19,6 +19,7 @@ import {
   type ImportStory,
   noChoices,
   type Problem,
+  type RandomSplit,
 } from '../../../src/records/dataset-record.ts';
 import { plainCopier } from './copier.ts';
 

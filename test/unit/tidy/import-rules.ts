@@ -80,7 +80,8 @@ const importers: readonly { target: RegExp; by: RegExp; why: string }[] = [
 const owners: readonly { module: RegExp; by: RegExp }[] = [
   { module: /^better-sqlite3$/, by: /^store\// },
   { module: /^yauzl$/, by: /^datasets\/npz\.ts$/ },
-  { module: /^(hyparquet|fzstd)$/, by: /^datasets\/parquet-reader\.ts$/ },
+  { module: /^hyparquet$/, by: /^datasets\/parquet-reader\.ts$/ },
+  { module: /^fzstd$/, by: /^datasets\/(packed-text|parquet-reader)\.ts$/ },
   { module: /^hyparquet-writer$/, by: /^executor\/publish-predictions\.ts$/ },
   { module: /^prom-client$/, by: /^metrics\// },
   { module: /^@opentelemetry\//, by: /^traces\// },
