@@ -1,21 +1,19 @@
 import { readdir, realpath, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { sleep } from '../base/clock.ts';
 import { fileProblem } from '../base/file-problem.ts';
 import { kindOf, openRegular } from '../base/regular-file.ts';
 import { isInside } from '../base/rooted.ts';
 import type { ImportFormat } from '../records/dataset-record.ts';
 import { isMadeUndirected, type ReadFormat } from './converted-formats.ts';
+import { edgeListFiles, isEdgeListFile } from './edge-list-files.ts';
+import { importEdgeList } from './edge-list-import.ts';
 import { importGraphBolt, isGraphBoltFolder } from './graphbolt-import.ts';
 import type { Importer } from './import-context.ts';
 import { importNpyFolder, importNpzFile, importTableFolder } from './npy-import.ts';
 import { importOgbFolder, isOgbFolder } from './ogb-import.ts';
-import { badFile } from './problems.ts';
 import { csvNames, parquetNames } from './table-files.ts';
 import { convertedFile, convertedFolder, magicBytes } from './told-apart.ts';
-
-const importNotYet: Importer = ({ source }) => {
-  throw badFile(source, 'is of a format that is not read yet');
-};
 
 /** What reads a format in a Preparer; others are converted before. */
 export const importers: Readonly<Record<ReadFormat, Importer>> = {
@@ -25,7 +23,7 @@ export const importers: Readonly<Record<ReadFormat, Importer>> = {
   PARQUET: importTableFolder,
   OGB: importOgbFolder,
   GRAPHBOLT: importGraphBolt,
-  EDGE_LIST: importNotYet,
+  EDGE_LIST: importEdgeList,
 };
 
 /** Whether its edges are a list, of which the user says what it means. */
@@ -47,6 +45,9 @@ export type Detection =
 
 /** Tells the format of the file or folder `source`, or checks that it can be `wanted`. */
 export type DetectFormat = (source: string, wanted: ImportFormat | null) => Promise<Detection>;
+
+/** Of a folder that is no known format. */
+const namesShown = 6;
 
 /** A disk or server that takes longer does not answer. */
 const answerMs = 5000;
@@ -127,10 +128,17 @@ async function folderFormat(folder: string): Promise<Detection> {
   if (isNpy) return { kind: 'format', format: 'NPY' };
   const converted = await convertedFolder(folder, names);
   if (converted !== null) return { kind: 'format', format: converted };
+  const lists = edgeListFiles([...names]);
+  const isList =
+    lists !== null && (lists.nodes !== null || (await isEdgeListFile(join(folder, lists.edges))));
+  if (isList) return { kind: 'format', format: 'EDGE_LIST' };
+  const found = [...names].sort();
+  const some = found.slice(0, namesShown).join(', ') + (found.length > namesShown ? ' …' : '');
   const expected =
     'indptr.npy (format NPY), nodes and edges (.csv: CSV, .parquet: PARQUET), raw and split ' +
-    '(OGB) or metadata.yaml (GRAPHBOLT)';
-  return { kind: 'problem', description: `the folder has no ${expected}` };
+    '(OGB), metadata.yaml (GRAPHBOLT) or a file of edges with one of labels (EDGE_LIST)';
+  const has = found.length === 0 ? 'it is empty' : `it has ${some}`;
+  return { kind: 'problem', description: `the folder has no ${expected}; ${has}` };
 }
 
 async function fileFormat(path: string): Promise<Detection> {
@@ -144,6 +152,9 @@ async function fileFormat(path: string): Promise<Detection> {
   const converted = convertedFile(path, start);
   if (converted !== null) return { kind: 'format', format: converted };
   if (start.subarray(0, zipMagic.length).equals(zipMagic)) return { kind: 'format', format: 'NPZ' };
-  const expected = 'an .npz file; other formats are folders (docs/datasets.md)';
+  if (await isEdgeListFile(path)) return { kind: 'format', format: 'EDGE_LIST' };
+  const expected =
+    'an .npz file, a list of edges (.txt, .csv, .edgelist) or one that Python reads (.pt, .gml, ' +
+    '.graphml, .json, .bin of DGL); other formats are folders (docs/datasets.md)';
   return { kind: 'problem', description: `the file is not ${expected}` };
 }

@@ -31,8 +31,8 @@ const endNames: readonly (readonly [string, string])[] = [
   ['u', 'v'],
   ['head', 'tail'],
 ];
-const firstNames = endNames.map(([first]) => first);
-const secondNames = endNames.map(([, second]) => second);
+export const firstNames = endNames.map(([first]) => first);
+export const secondNames = endNames.map(([, second]) => second);
 const weightNames = [['weight'], ['edge_weight', 'weights', 'w']] as const;
 
 /** Told from the names; null where an end is not clear, which is a problem then. */

@@ -132,7 +132,7 @@ export async function countingColumns(
   let rows = 0;
   const firstOf = new Map<number, number>();
   let counting = [...features];
-  for await (const batch of table.batches()) {
+  for await (const batch of table.batches({ quiet: true })) {
     for (const { fields } of batch) {
       counting = counting.filter((at) => {
         const text = textOf(fields[at] ?? '');

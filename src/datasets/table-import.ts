@@ -40,7 +40,7 @@ const columnsShown = 20;
 const nodesShare = 0.5;
 
 export async function importTables(context: ImportContext): Promise<DatasetFacts> {
-  const { problems, writer, notices } = context;
+  const { problems, notices } = context;
   if (context.split !== null) {
     const what = `'${context.split}' is to choose one of several, and tables have one`;
     problems.add('split', what);
@@ -54,6 +54,16 @@ export async function importTables(context: ImportContext): Promise<DatasetFacts
   const ids = nodes.areWhole ? nodes.ids : null;
   if (ends !== null) await importEdges(part(context, nodesShare, 1), edgeTable, ends, ids);
   problems.throwIfAny();
+  const facts = await storeNodes(context, nodes);
+  return { ...facts, source: `folder of tables ${basename(context.source)}` };
+}
+
+/** Writes what is held of the nodes; REQUIRES: the source has no problem. */
+export async function storeNodes(
+  context: ImportContext,
+  nodes: Nodes,
+): Promise<Omit<DatasetFacts, 'source'>> {
+  const { writer, notices } = context;
   const stored = await nodes.labels.store(writer);
   const { task, numClasses, classNames } = stored;
   for (const notice of labelNotices(stored, context.task)) notices.add(notice);
@@ -71,7 +81,6 @@ export async function importTables(context: ImportContext): Promise<DatasetFacts
     undirected: !context.directed,
     classNames,
     featureNames: nodes.featureNames,
-    source: `folder of tables ${basename(context.source)}`,
   };
 }
 
@@ -96,7 +105,7 @@ async function openBoth(context: ImportContext): Promise<readonly [Table, Table]
 
 type Splits = Readonly<Record<SplitName, NumberList<Uint32Array>>>;
 
-interface Nodes {
+export interface Nodes {
   /** Whether every row's id could be read, so that others are of no node. */
   readonly areWhole: boolean;
   readonly ids: NodeIds;
@@ -107,7 +116,11 @@ interface Nodes {
   readonly featureNames: readonly string[];
 }
 
-async function readNodes(context: ImportContext, table: Table, found: NodeColumns): Promise<Nodes> {
+export async function readNodes(
+  context: ImportContext,
+  table: Table,
+  found: NodeColumns,
+): Promise<Nodes> {
   const { writer, progress, problems, notices } = context;
   table.readNumbers([...found.features, ...found.labels]);
   const counting = await countingColumns(table, found.features, notices);

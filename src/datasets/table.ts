@@ -21,6 +21,12 @@ interface PartReader {
   rows(): AsyncGenerator<readonly (TableRow & Partial<Pick<CsvRow, 'problem'>>)[]>;
 }
 
+/** A table that is made of a file of another form. */
+export interface MadeTable extends PartReader {
+  readonly file: string;
+  readonly columns: readonly string[];
+}
+
 /** Rows with one cause that are problems each; others of it are counted in a last one. */
 const listedOfCause = 3;
 const decimalComma = /^[+-]?\d*,\d+([eE][+-]?\d+)?$/;
@@ -44,6 +50,7 @@ export class Table {
   /** Of each part that was begun, the lines of those before it. */
   readonly #offsets: number[] = [];
   readonly #causes = new Map<string, Cause>();
+  readonly #made: PartReader | null;
   #numbers: readonly number[] = [];
   #fraction = 0;
 
@@ -51,8 +58,10 @@ export class Table {
     file: string,
     parts: readonly TablePart[],
     { columns, separator }: { columns: readonly string[]; separator: Separator | null },
-    { problems, signal }: ImportContext,
+    { problems, signal }: Pick<ImportContext, 'problems' | 'signal'>,
+    made: PartReader | null = null,
   ) {
+    this.#made = made;
     this.file = file;
     this.columns = columns;
     this.separator = separator;
@@ -84,6 +93,12 @@ export class Table {
     }
     const file = parts.length === 1 ? first.name : path.slice(path.lastIndexOf('/') + 1);
     return new Table(file, parts, form, context);
+  }
+
+  /** A table of text whose rows are made by `made`, each time anew. */
+  static of(context: Pick<ImportContext, 'problems' | 'signal'>, made: MadeTable): Table {
+    const parts = [{ path: made.file, name: made.file, isParquet: false }];
+    return new Table(made.file, parts, { columns: made.columns, separator: ' ' }, context, made);
   }
 
   get isText(): boolean {
@@ -133,8 +148,11 @@ export class Table {
     this.#problems.add(`${first?.name ?? this.file}${this.isText ? ':1' : ''}`, description);
   }
 
-  /** Batches of rows that have as many fields as there are columns; may be read again. */
-  async *batches(): AsyncGenerator<readonly TableRow[]> {
+  /**
+   * Batches of rows that have as many fields as there are columns; may be read again, `quiet`
+   * where the problems of rows are told another time.
+   */
+  async *batches({ quiet = false } = {}): AsyncGenerator<readonly TableRow[]> {
     this.#offsets.length = 0;
     let lines = 0;
     for (const [index, part] of this.#parts.entries()) {
@@ -146,13 +164,14 @@ export class Table {
         this.#fraction = (index + reader.fraction) / this.#parts.length;
         const moved =
           offset === 0 ? rows : rows.map((row) => ({ ...row, line: row.line + offset }));
-        const whole = moved.filter((row) => this.#isWhole(row));
+        const whole = moved.filter((row) => this.#isWhole(row, quiet));
         yield this.#numbers.length === 0 ? whole : whole.map((row) => this.#withPoints(row));
       }
     }
   }
 
   async #reader(part: TablePart): Promise<PartReader> {
+    if (this.#made !== null) return this.#made;
     if (this.separator === null) {
       const file = await ParquetFile.open(part.path, this.#signal);
       this.#checkColumns(part.name, file.columns);
@@ -196,14 +215,16 @@ export class Table {
     return { line: row.line, fields };
   }
 
-  #isWhole(row: TableRow & Partial<Pick<CsvRow, 'problem'>>): boolean {
+  #isWhole(row: TableRow & Partial<Pick<CsvRow, 'problem'>>, quiet: boolean): boolean {
     const { problem = null, fields } = row;
     if (problem === null && fields.length === this.columns.length) return true;
+    if (quiet) return false;
     this.hasLeftOut = true;
     if (problem !== null) this.problem(row, problem);
     else {
-      const header = `the ${this.columns.length} of the header`;
-      const what = `has ${fields.length} fields, expected ${header}`;
+      const { length } = this.columns;
+      const expected = this.#made === null ? `the ${length} of the header` : String(length);
+      const what = `has ${fields.length} fields, expected ${expected}`;
       this.problem(row, what, 'that have another number of fields than the header');
     }
     return false;

@@ -33,8 +33,11 @@ test('a source of no known format is described', async () => {
   const descriptions = await Promise.all(paths.map(descriptionOf));
   expect(descriptions).toEqual([
     'the folder has no indptr.npy (format NPY), nodes and edges (.csv: CSV, .parquet: PARQUET), ' +
-      'raw and split (OGB) or metadata.yaml (GRAPHBOLT)',
-    'the file is not an .npz file; other formats are folders (docs/datasets.md)',
+      'raw and split (OGB), metadata.yaml (GRAPHBOLT) or a file of edges with one of labels ' +
+      '(EDGE_LIST); it has notes.txt',
+    'the file is not an .npz file, a list of edges (.txt, .csv, .edgelist) or one that Python ' +
+      'reads (.pt, .gml, .graphml, .json, .bin of DGL); other formats are folders ' +
+      '(docs/datasets.md)',
     expect.stringContaining('cannot be read: there is no such file or folder'),
   ]);
 });

@@ -122,6 +122,10 @@ describe('a folder of parts', () => {
       "nodes.csv/part-00001-x.csv:3: has the id 'a' again, ids must be unique",
       "edges.csv/part-00000-x.csv:3: has the target 'd', which is no id of the nodes",
     ]);
+    const short = { ...spark, 'nodes.csv/part-00001-x.csv': 'id,label,split,age\nc,0,val\n' };
+    expect(await linesOf('CSV', partsOf(short))).toEqual([
+      'nodes.csv/part-00001-x.csv:2: has 3 fields, expected the 4 of the header',
+    ]);
     const other = { ...spark, 'nodes.csv/part-00001-x.csv': 'id,label,age\n' };
     expect(await linesOf('CSV', partsOf(other))).toEqual([
       'nodes.csv/part-00001-x.csv:1: has the columns id, label, age, expected those of ' +
