@@ -1,7 +1,9 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { chmod, mkdtemp, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { makeFolder, syncFolder } from '../base/atomic-file.ts';
+import { GnndError } from '../base/errors.ts';
+import { readWritten } from './adopt.ts';
 import type { DataTasks, SourceImport, TaskWatch } from './data-tasks.ts';
 import type { DatasetWritten } from './dataset-writer.ts';
 
@@ -29,11 +31,7 @@ export async function runImport(options: ImportOptions): Promise<DatasetWritten>
     );
     signal.throwIfAborted();
     if (!options.validateOnly) {
-      // What stands there is no dataset: one that the daemon knows is never imported over.
-      await rm(join(folder, id), { recursive: true, force: true });
-      await chmod(temporary, 0o750);
-      await rename(temporary, join(folder, id));
-      syncFolder(folder);
+      await putInPlace(temporary, join(folder, id), written.digest);
     }
     return written;
   } finally {
@@ -42,9 +40,32 @@ export async function runImport(options: ImportOptions): Promise<DatasetWritten>
   }
 }
 
-/** Makes the folder of datasets and removes what killed imports left in it; answers their names. */
-export function prepareFolder(folder: string): string[] {
+/**
+ * A dataset that stands there is none of this daemon's, which imports over none that it knows: it
+ * is another daemon's. The same one serves both, another one stays.
+ */
+async function putInPlace(made: string, place: string, digest: string): Promise<void> {
+  const found = readWritten(place);
+  if (found?.digest === digest) return;
+  if (found !== null) {
+    const message =
+      `${place} has another dataset, of a daemon that shares datasets_dir: import under another ` +
+      'id, or remove that folder if no daemon uses it';
+    throw new GnndError('DATASET_EXISTS', message);
+  }
+  await rm(place, { recursive: true, force: true });
+  await chmod(made, 0o750);
+  await rename(made, place);
+  syncFolder(dirname(place));
+}
+
+/**
+ * Makes the folder of datasets and removes what killed imports left in it, if nobody else imports
+ * there; answers their names.
+ */
+export function prepareFolder(folder: string, isAlone: boolean): string[] {
   makeFolder(folder);
+  if (!isAlone) return [];
   const left = readdirSync(folder).filter((name) => name.startsWith(temporaryPrefix));
   for (const name of left) rmSync(join(folder, name), { recursive: true, force: true });
   return left;

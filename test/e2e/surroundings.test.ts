@@ -136,7 +136,7 @@ test.each(['000', '077'])(
       .map(String)
       .filter((path) => path === 'gnnd.sock' || path.startsWith('state'))
       .map((path) => ({ path, stats: lstatSync(join(root, path)) }));
-    const wrong = modes.filter(({ path, stats }) => {
+    const wrong = modes.filter(({ stats }) => {
       const mode = stats.mode & 0o777;
       if (stats.isSocket()) return mode !== 0o660;
       if (stats.isDirectory()) return mode !== 0o750;

@@ -28,22 +28,17 @@ Status ShareClaim(int fd) {
   return SystemError(Code::kIo, "flock");
 }
 
-Result<UniqueFd> BindSocket(const std::string& path, uint32_t mode) {
+int BindSocket(const std::string& path, uint32_t mode) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    errno = ENAMETOOLONG;
-    return SystemError(Code::kIo, "bind " + path);
-  }
+  if (path.size() >= sizeof address.sun_path) return -ENAMETOOLONG;
   std::memcpy(address.sun_path, path.data(), path.size());
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return SystemError(Code::kIo, "socket");
+  if (!fd.valid()) return -errno;
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + 1);
-  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
-    return SystemError(Code::kIo, "bind " + path);
-  }
-  if (chmod(path.c_str(), mode) != 0) return SystemError(Code::kIo, "chmod " + path);
-  return fd;
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) return -errno;
+  if (chmod(path.c_str(), mode) != 0) return -errno;
+  return fd.Release();
 }
 
 }  // namespace gnnd

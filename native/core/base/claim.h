@@ -20,8 +20,8 @@ Result<std::optional<UniqueFd>> ClaimFolder(const std::string& path, bool shared
 // Lets shared claims in beside the one that `fd` holds.
 Status ShareClaim(int fd);
 
-// A unix socket that is bound to `path` and does not listen yet, so that nobody gets in before its
-// file has `mode`. kIo as bind(2), EADDRINUSE where there is a file already.
-Result<UniqueFd> BindSocket(const std::string& path, uint32_t mode);
+// The descriptor of a unix socket that is bound to `path` and does not listen yet, so that nobody
+// gets in before its file has `mode`; -errno of what failed, -EADDRINUSE where there is a file.
+int BindSocket(const std::string& path, uint32_t mode);
 
 }  // namespace gnnd

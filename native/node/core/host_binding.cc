@@ -79,12 +79,6 @@ Result<std::optional<int>> LockFolder(const std::string& path, bool shared) {
   return claim->has_value() ? std::optional<int>((*claim)->Release()) : std::optional<int>();
 }
 
-Result<int> BoundSocket(const std::string& path, uint32_t mode) {
-  Result<UniqueFd> fd = BindSocket(path, mode);
-  if (!fd.ok()) return fd.status();
-  return fd->Release();
-}
-
 // The soft limit alone, so that who debugs a process can raise it (prlimit). A pipe in
 // /proc/sys/kernel/core_pattern, such as systemd-coredump's, is not limited by it.
 Status NoCoreFile() {
@@ -137,7 +131,7 @@ void DefineHost(Subject& subject) {
       .Function("hostLockFolder", LockFolder, {"path", "shared"},
                 "As hostLock, of the folder itself (native/core/base/claim.h).")
       .Function("hostShareFolder", ShareClaim, {"fd"}, "native/core/base/claim.h")
-      .Function("hostBindSocket", BoundSocket, {"path", "mode"}, "native/core/base/claim.h")
+      .Function("hostBindSocket", BindSocket, {"path", "mode"}, "native/core/base/claim.h")
       .Function("hostNoCoreFile", NoCoreFile, {},
                 "Should this process, or a child of it, crash: it leaves no core file.")
       .Function("hostWriteNow", WriteWhatGoes, {"fd", "text", "waitMs"},

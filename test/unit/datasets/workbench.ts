@@ -219,7 +219,7 @@ export async function tryImport(
   }: Asked = {},
 ): Promise<Imported> {
   const folder = makeFolder();
-  prepareFolder(folder);
+  prepareFolder(folder, true);
   const result = await runImport({
     id: 'trial',
     source,
