@@ -25,6 +25,8 @@ export interface SourceImport {
   /** A file or folder. */
   readonly source: string;
   readonly format: ImportFormat;
+  /** The daemon's sources_dir, out of which nothing of the source leads; empty: there is none. */
+  readonly root: string;
   /** Receives the dataset; the caller's to remove, also after a failure. */
   readonly folder: string;
 }

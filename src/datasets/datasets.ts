@@ -391,9 +391,9 @@ class DatasetService implements Datasets {
     format: ImportFormat,
     watch: TaskWatch,
   ): Promise<() => OperationEnd> {
-    const { folder, tasks, store } = this.#options;
+    const { folder, tasks, store, sourcesDir: root } = this.#options;
     const { id, source, validateOnly } = request;
-    const asked = { id, source, format, choices: choicesOf(request), validateOnly };
+    const asked = { id, source, format, root, choices: choicesOf(request), validateOnly };
     const written = await runImport({ ...asked, folder, ...watch, tasks });
     return () => {
       if (!validateOnly) store.updateDataset(id, readyChange(written));

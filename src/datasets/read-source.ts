@@ -6,6 +6,7 @@ import { DatasetWriter, type DatasetWritten } from './dataset-writer.ts';
 import { importers } from './detect-format.ts';
 import { NoticeList } from './notices.ts';
 import { ProblemList } from './problems.ts';
+import { withinRoot } from './source-root.ts';
 
 /** The native check of every element of a dataset. */
 export interface NativeValidator {
@@ -33,6 +34,10 @@ const importShare = 0.9;
  * ImportFailure for what is wrong with the source.
  */
 export async function readSource(options: SourceOptions): Promise<DatasetWritten> {
+  return await withinRoot(options, () => readMembers(options));
+}
+
+async function readMembers(options: SourceOptions): Promise<DatasetWritten> {
   const { id, source, choices, folder, progress, signal, native } = options;
   const problems = new ProblemList();
   const notices = new NoticeList();

@@ -22,11 +22,11 @@ export interface ImportOptions extends Omit<SourceImport, 'folder'>, TaskWatch {
  * also after a crash. Throws ImportFailure for what is wrong with the source.
  */
 export async function runImport(options: ImportOptions): Promise<DatasetWritten> {
-  const { id, source, format, choices, folder, progress, signal } = options;
+  const { id, source, format, root, choices, folder, progress, signal } = options;
   const temporary = await mkdtemp(join(folder, `${temporaryPrefix}${id}-`));
   try {
     const written = await options.tasks.importSource(
-      { id, source, format, choices, folder: temporary },
+      { id, source, format, root, choices, folder: temporary },
       { progress, signal },
     );
     signal.throwIfAborted();

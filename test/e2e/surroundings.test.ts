@@ -1,5 +1,17 @@
 import { spawnSync } from 'node:child_process';
-import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import {
+  cpSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
@@ -169,4 +181,19 @@ test('a user that nobody knows, without a home, reads what is wrong and no stack
   const client = call(join(repository, 'dist', 'cli', 'main.js'), 'job', 'list');
   expect(client.stderr).toMatch(/^error: cannot reach gnnd at unix:\/run\/gnnd\/gnnd.sock/);
   expect(client.status).toBe(8);
+});
+
+test('a file of a source that leads out of sources_dir is not read', async () => {
+  const top = mkdtempSync(join(tmpdir(), 'gnnd-sources-'));
+  const allowed = join(top, 'allowed');
+  mkdirSync(allowed);
+  const daemon = await started({ datasets: ['cora'], flags: ['--sources-dir', allowed] });
+  // A dataset's own folder is one of .npy files.
+  const source = join(allowed, 'graph');
+  cpSync(join(daemon.folder, 'state', 'datasets', 'cora'), source, { recursive: true });
+  await daemon.import('whole', source);
+  renameSync(join(source, 'features.npy'), join(top, 'secret.npy'));
+  symlinkSync('../../secret.npy', join(source, 'features.npy'));
+  await expect(daemon.import('leak', source)).rejects.toThrow(/features\.npy.*leads out of/);
+  rmSync(top, { recursive: true, force: true });
 });

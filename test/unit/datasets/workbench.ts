@@ -202,6 +202,8 @@ interface Asked {
   readonly link?: boolean;
   readonly task?: DatasetTask | null;
   readonly split?: string | null;
+  /** The daemon's sources_dir. */
+  readonly root?: string;
   readonly native?: NativeReader;
 }
 
@@ -225,6 +227,7 @@ export async function tryImport(
     source,
     format,
     choices: { ...noChoices, featureDtype, directed, link, task, split },
+    root: '',
     folder,
     validateOnly: false,
     tasks: localTasks(native),
@@ -241,7 +244,7 @@ export async function problemsOf(
   format: ImportFormat,
   source: string,
   featureDtype: FeatureDtype | null = null,
-  { task = null, split = null }: Pick<Asked, 'task' | 'split'> = {},
+  { task = null, split = null, root = '' }: Pick<Asked, 'task' | 'split' | 'root'> = {},
 ): Promise<readonly Problem[]> {
   const folder = makeFolder();
   const signal = never;
@@ -250,6 +253,7 @@ export async function problemsOf(
   try {
     await runImport({
       ...{ id: 'trial', source, format, folder, tasks, progress, signal, validateOnly: false },
+      root,
       choices: { ...noChoices, featureDtype, task, split },
     });
   } catch (error) {
@@ -266,7 +270,7 @@ export async function linesOf(
   format: ImportFormat,
   source: string,
   featureDtype: FeatureDtype | null = null,
-  asked: Pick<Asked, 'task' | 'split'> = {},
+  asked: Pick<Asked, 'task' | 'split' | 'root'> = {},
 ): Promise<string[]> {
   const problems = await problemsOf(format, source, featureDtype, asked);
   return problems.map((found) => `${found.path}: ${found.description}`);
