@@ -1,4 +1,4 @@
-import { readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { statfsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type ApiBackend, type ApiOptions, type ApiServer, rpcMethods, serve } from './api/api.ts';
@@ -45,6 +45,7 @@ import type { RunnerObserver } from './jobs/runner-options.ts';
 import { type HttpServer, serveHttp } from './metrics/http.ts';
 import { createMetrics, type Metrics } from './metrics/metrics.ts';
 import type { CoreAddon } from './native/contract.ts';
+import { claimShared, claimState, type SharedFolders } from './native/folder-claims.ts';
 import { loadCore } from './native/load.ts';
 import { terminalStates } from './records/job-record.ts';
 import { openStore, type Store } from './store/store.ts';
@@ -102,7 +103,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const native = loadCore();
   const found = await devicesOf(native.hostCores(), config);
   const connections = connectionLimits(found.devices.length);
-  takeStateDir(config.stateDir, native.hostLock);
+  const folders = await claimFolders(config, native);
   const metrics = createMetrics({
     build: { version, nodeVersion: process.versions.node },
     startAtMs: clock.wallMs(),
@@ -110,8 +111,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   });
   const store = openStoreOf(options, metrics);
   const { jobsFolder, featuresFolder, propagationsFolder: folder } = foldersOf(config);
-  sweep([jobsFolder, featuresFolder, folder], log);
-  const datasets = datasetsOf(config, { store, native, log, clock });
+  sweep(jobsFolder, folders.isAlone(config.cacheDir) ? [featuresFolder, folder] : [], log);
+  const datasets = datasetsOf(config, { store, native, log, clock, folders });
   const propagations = propagationsIn(folder, native, metrics);
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
   const traces = createJobTraces(config.otlpEndpoint, options);
@@ -270,10 +271,21 @@ function openStoreOf({ config, log, onFatal }: DaemonOptions, metrics: Metrics):
 
 function datasetsOf(
   { datasetsDir: folder, sourcesDir, stateDir }: DaemonConfig,
-  { native, ...parts }: Pick<DatasetsOptions, 'store' | 'log' | 'clock'> & { native: CoreAddon },
+  {
+    native,
+    folders,
+    ...parts
+  }: Pick<DatasetsOptions, 'store' | 'log' | 'clock'> & {
+    readonly native: CoreAddon;
+    readonly folders: SharedFolders;
+  },
 ): Datasets {
   const tasks = createPreparer({ native, stateDir });
-  return createDatasets({ folder, sourcesDir, tasks, ...parts });
+  const isAlone = folders.isAlone(folder);
+  const datasets = createDatasets({ folder, isAlone, sourcesDir, tasks, ...parts });
+  // All that was left behind is removed by now.
+  folders.share();
+  return datasets;
 }
 
 function propagationsIn(folder: string, native: CoreAddon, metrics: Metrics): Propagations {
@@ -289,29 +301,19 @@ function propagationsOf(
   return createPropagationRequests({ ...parts, derivedFolder, stateDir: config.stateDir });
 }
 
-function takeStateDir(stateDir: string, lock: (path: string) => number | null): void {
-  const path = join(stateDir, 'LOCK');
+async function claimFolders(config: DaemonConfig, native: CoreAddon): Promise<SharedFolders> {
+  const { stateDir, datasetsDir, cacheDir } = config;
   try {
-    makeFolder(join(stateDir, 'store'));
-    if (lock(path) === null) {
-      const holder = readFileSync(path, 'utf8').trim();
-      throw new StartError(
-        daemonExit.STATE_DIR,
-        `another daemon (pid ${holder}) uses the state directory ${stateDir}`,
-      );
-    }
-    writeFileSync(path, `${process.pid}\n`);
+    claimState(native, stateDir);
+    return await claimShared(native, stateDir, [datasetsDir, cacheDir]);
   } catch (error) {
-    if (error instanceof StartError) throw error;
-    const why = error instanceof Error ? error.message : String(error);
-    const message = `the state directory ${stateDir} cannot be used: ${why}`;
-    throw new StartError(daemonExit.STATE_DIR, message, error);
+    throw new StartError(daemonExit.STATE_DIR, messageOf(error), error);
   }
 }
 
-/** Removes what killed writers left; the state directory is ours by now. */
-function sweep(folders: readonly string[], log: Log): void {
-  const paths = folders.flatMap((folder) => sweepTemporary(folder, 2));
+/** Removes what killed writers left in the state directory, which is ours, and in `others`. */
+function sweep(jobsFolder: string, others: readonly string[], log: Log): void {
+  const paths = [jobsFolder, ...others].flatMap((folder) => sweepTemporary(folder, 2));
   if (paths.length > 0) log.warn('daemon.swept', { paths });
 }
 

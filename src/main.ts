@@ -1,6 +1,12 @@
 #!/usr/bin/env node
+import './base/no-debugger.ts';
 import { descriptorFacts, filesToLoad } from './base/descriptors.ts';
 import { daemonExit } from './base/exit-codes.ts';
+
+// What people read of a command may have no reader any more: nothing ends of that.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+// Modes are set, not inherited: what gnnd makes is its user's to write and its group's to read.
+process.umask(0o027);
 
 /** Loading all of gnnd opens many files at once: with too few, Node would end in a stack trace. */
 const { limit } = descriptorFacts();

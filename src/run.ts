@@ -1,15 +1,17 @@
-import { appendFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeFolder } from './base/atomic-file.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import { createLog, type Log } from './base/log.ts';
+import { fileSink } from './base/log-sink.ts';
 import { type RunFlags, runJob } from './cli/commands/job-run.ts';
 import { failureOf } from './cli/session/failure.ts';
 import { processIo } from './cli/session/io.ts';
 import { Session } from './cli/session/session.ts';
 import type { DaemonConfig } from './config/daemon-config.ts';
 import { startDaemon } from './daemon.ts';
+import { streamSink } from './native/stream-sink.ts';
 
 /**
  * `gnnd run`: one job and the daemon for it in one process, for engines that start, stop and start
@@ -34,11 +36,12 @@ export async function runOnce(options: RunOptions): Promise<number> {
   const { stateDir, logLevel: level } = options.config;
   makeFolder(stateDir);
   const logFile = join(stateDir, 'gnnd.log');
-  const log = createLog({ level, write: (line) => appendFileSync(logFile, line) });
+  const log = createLog({ level, write: fileSink(logFile).write });
   options.onLog(log);
   const folder = mkdtempSync(join(tmpdir(), 'gnnd-run-'));
   const address = `unix:${join(folder, 'gnnd.sock')}`;
-  const io = processIo();
+  const sinks = { stdout: streamSink(1, 'UNTOLD'), stderr: streamSink(2, 'UNTOLD') };
+  const io = processIo({ stdout: sinks.stdout.write, stderr: sinks.stderr.write });
   // While the daemon starts and stops, too: who asks twice is not killed in mid-image.
   const unheed = io.onInterrupt(() => {});
   try {

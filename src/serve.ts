@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { availableParallelism, homedir } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parse } from 'yaml';
@@ -9,7 +9,10 @@ import { isScarcity } from './base/descriptors.ts';
 import { GnndError, messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import { fileProblem } from './base/file-problem.ts';
+import { homeFolder } from './base/home-folder.ts';
 import { createLog, type Log } from './base/log.ts';
+import { writtenTo } from './base/log-sink.ts';
+import { closeDebugger } from './base/no-debugger.ts';
 import { packageRoot } from './base/package-root.ts';
 import { type RunFlags, withRunFlags } from './cli/commands/job-run.ts';
 import {
@@ -22,6 +25,7 @@ import {
 import { addToken, deleteToken, type Role, readTokens, roles } from './config/tokens.ts';
 import { StartError, startDaemon } from './daemon.ts';
 import { loadCore } from './native/load.ts';
+import { streamSink } from './native/stream-sink.ts';
 import { runOnce } from './run.ts';
 import { loopLimits, watchLoop } from './service-manager.ts';
 import { nearestOf } from './spec/nearest.ts';
@@ -33,6 +37,9 @@ const version: string = JSON.parse(readFileSync(join(packageRoot, 'package.json'
 
 type Flags = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 type Origin = 'flag' | 'environment' | 'file' | 'default';
+
+const standardOutput = 1;
+const standardError = 2;
 
 const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 const kebab = (name: string) => name.replaceAll('_', '-');
@@ -60,7 +67,7 @@ function withConfigFlags(command: Command): Command {
 }
 
 function fail(exitCode: number, message: string): never {
-  process.stderr.write(`gnnd: ${message}\n`);
+  writtenTo(standardError, `gnnd: ${message}\n`);
   process.exit(exitCode);
 }
 
@@ -108,7 +115,7 @@ function mergedConfig(
     origins.set(name, origin);
     if (value !== undefined) values[name] = value;
   }
-  const stateHome = process.env['XDG_STATE_HOME'] ?? join(homedir(), '.local', 'state');
+  const stateHome = process.env['XDG_STATE_HOME'] || join(homeFolder(), '.local', 'state');
   const runtime = process.env['XDG_RUNTIME_DIR'];
   const resolved = resolveConfig(values, {
     stateDir: join(stateHome, 'gnnd'),
@@ -129,9 +136,18 @@ function dieOnBugs(log: Log): void {
   }
 }
 
+function daemonLog({ logLevel: level }: DaemonConfig): Log {
+  try {
+    return createLog({ level, write: streamSink(standardError, 'TOLD').write });
+  } catch (error) {
+    failToStart(error);
+  }
+}
+
 async function serveUntilSignal(flags: Flags): Promise<void> {
   const { config } = mergedConfig(flags);
-  const log = createLog({ level: config.logLevel });
+  const log = daemonLog(config);
+  if (closeDebugger()) log.warn('daemon.debugger_closed');
   dieOnBugs(log);
   // Before the first executor is spawned: a signal during the start is heeded after it.
   const signalled = new Promise<NodeJS.Signals>((resolve) => {
@@ -145,15 +161,16 @@ async function serveUntilSignal(flags: Flags): Promise<void> {
     const daemon = await startDaemon({ config, log, version, onFatal });
     const { listen, metrics, page } = daemon;
     // One line on stdout for whoever started us; logs go to stderr.
-    process.stdout.write(`${JSON.stringify({ msg: 'daemon.ready', listen, metrics, page })}\n`);
+    const line = JSON.stringify({ msg: 'daemon.ready', listen, metrics, page });
+    streamSink(standardOutput, 'UNTOLD').write(`${line}\n`);
     log.info('daemon.ready', { listen, metrics, page, pid: process.pid });
     manager.ready();
     const signal = await signalled;
     log.info('daemon.stopping', { signal });
     manager.stopping();
     const { stopTimeoutMs: afterMs } = config;
-    const line = JSON.stringify({ lvl: 'error', msg: 'daemon.stop_timeout', afterMs });
-    loadCore().hostExitAfter(afterMs, daemonExit.STOP_TIMEOUT, line);
+    const overdue = JSON.stringify({ lvl: 'error', msg: 'daemon.stop_timeout', afterMs });
+    loadCore().hostExitAfter(afterMs, daemonExit.STOP_TIMEOUT, overdue);
     await daemon.close();
     log.info('daemon.stopped');
     process.exit(daemonExit.OK);

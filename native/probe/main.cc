@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -279,6 +281,9 @@ int main(int argc, char** argv) {
     static_cast<void>(std::fputs("usage: gnnd_probe FILE [--open|--rates]\n", stderr));
     return 2;
   }
+  // A driver that crashes leaves no core file in the folder of who asks.
+  const rlimit none{};
+  static_cast<void>(setrlimit(RLIMIT_CORE, &none));
   const bool is_measuring = argc == 3 && !is_opening;
   std::puts((is_measuring ? gnnd::Measured(argv[1]) : gnnd::Probe(argv[1], is_opening)).c_str());
   return 0;

@@ -1,9 +1,9 @@
-import { chmod, lstat, unlink } from 'node:fs/promises';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { isLoopback } from '../config/daemon-config.ts';
 import type { Door } from './access.ts';
+import { bindSocket } from './unix-socket.ts';
 
 /** Where clients connect: a unix socket or a TCP port. */
 export interface Listener {
@@ -15,8 +15,6 @@ export interface Listener {
 
 /** The members of the socket's group are the API's users. */
 const socketMode = 0o660;
-/** sun_path of Linux, less its final zero. */
-const socketPathBytesMax = 107;
 
 /**
  * Connections that wait to be taken: a thousand clients may come at once, and a unix socket turns
@@ -39,13 +37,7 @@ export async function listen(
     if (server.listening) log.error('api.accept_failed', { address, error: messageOf(error) });
   });
   try {
-    if (address.startsWith('unix:')) {
-      const path = address.slice('unix:'.length);
-      await clearStaleSocket(path);
-      await bind(server, { path });
-      await chmod(path, socketMode);
-      return { address, close: () => void server.close() };
-    }
+    if (address.startsWith('unix:')) return await listenAt(server, address, log);
     const { host, port } = parseHostPort(address);
     await bind(server, { host, port });
     if (door === 'LOCAL') log.warn('api.open_to_others', { address, meaning: meaningOf(host) });
@@ -54,6 +46,28 @@ export async function listen(
     server.close();
     throw new Error(`cannot listen on ${address}: ${messageOf(cause)}`, { cause });
   }
+}
+
+const lookMs = 10_000;
+
+async function listenAt(server: Server, address: string, log: Log): Promise<Listener> {
+  const socket = await bindSocket(address.slice('unix:'.length), socketMode);
+  await bind(server, { fd: socket.fd });
+  const timer = setInterval(() => {
+    if (socket.isThere()) return;
+    clearInterval(timer);
+    const remedy = 'start the daemon again, once nothing else removes or replaces its socket';
+    log.error('api.socket_gone', { address, remedy });
+  }, lookMs).unref();
+  return {
+    address,
+    close() {
+      clearInterval(timer);
+      // While it is listened on, so that nobody takes it for a stale one and replaces it meanwhile.
+      socket.remove();
+      server.close();
+    },
+  };
 }
 
 /** Who may use the API through `address`; null where the socket's mode says it. */
@@ -74,7 +88,7 @@ function meaningOf(host: string): string {
 
 function bind(
   server: Server,
-  where: { readonly path: string } | { readonly host: string; readonly port: number },
+  where: { readonly fd: number } | { readonly host: string; readonly port: number },
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -83,41 +97,6 @@ function bind(
       resolve();
     });
   });
-}
-
-/** Removes a socket file after a connect to it was refused, and nothing else. */
-async function clearStaleSocket(path: string): Promise<void> {
-  if (Buffer.byteLength(path) > socketPathBytesMax) {
-    throw new Error(`a socket's path has at most ${socketPathBytesMax} bytes`);
-  }
-  const stats = await lstat(path).catch((error: unknown) => {
-    if (isErrno(error, 'ENOENT')) return null;
-    throw error;
-  });
-  if (stats === null) return;
-  if (!stats.isSocket()) throw new Error('a file that is no socket is in the way');
-  if (await isListening(path)) {
-    throw Object.assign(new Error('another process listens there'), { code: 'EADDRINUSE' });
-  }
-  await unlink(path);
-}
-
-function isListening(path: string): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ path });
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', (error) => {
-      if (isErrno(error, 'ECONNREFUSED')) resolve(false);
-      else reject(error);
-    });
-  });
-}
-
-function isErrno(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }
 
 function parseHostPort(address: string): { host: string; port: number } {

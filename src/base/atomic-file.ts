@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import {
   closeSync,
   existsSync,
@@ -20,7 +21,8 @@ export async function writeFileAtomic(
   chunks: readonly (string | Uint8Array)[],
   mode = 0o640,
 ): Promise<void> {
-  const temporary = `${path}.tmp-${process.pid}`;
+  // Process ids are not enough where containers share a folder.
+  const temporary = `${path}.tmp-${process.pid}-${randomUUID()}`;
   try {
     const file = await open(temporary, 'w', mode);
     try {

@@ -1,8 +1,10 @@
 import { type Clock, systemClock } from './clock.ts';
+import { messageOf } from './errors.ts';
+import { descriptorSink } from './log-sink.ts';
 
 /**
  * Structured logs: one JSON object a line, `msg` is a constant event name, everything variable is a
- * field. Goes to stderr, so that stdout stays for data.
+ * field. Goes to stderr, so that stdout stays for data. No call of a log throws.
  */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
@@ -25,19 +27,31 @@ export interface LogOptions {
   readonly clock?: Clock;
 }
 
+const standardError = 2;
+
 export function createLog(options: LogOptions, fixed: LogFields = {}): Log {
-  const write = options.write ?? ((line: string) => void process.stderr.write(line));
+  const write = options.write ?? descriptorSink(standardError).write;
   const clock = options.clock ?? systemClock;
   const emit = (level: LogLevel) => (msg: string, fields?: LogFields) => {
     if (levels.indexOf(level) < levels.indexOf(options.level)) return;
     const ts = new Date(clock.wallMs()).toISOString();
-    write(`${JSON.stringify({ ts, lvl: level, msg, ...fixed, ...fields })}\n`);
+    write(`${textOf({ ts, lvl: level, msg, ...fixed, ...fields })}\n`);
   };
   return {
     debug: emit('debug'),
     info: emit('info'),
     warn: emit('warn'),
     error: emit('error'),
-    with: (fields) => createLog(options, { ...fixed, ...fields }),
+    with: (fields) => createLog({ ...options, write }, { ...fixed, ...fields }),
   };
+}
+
+/** Also of fields that are no JSON, such as a value that holds itself. */
+function textOf(line: LogFields): string {
+  try {
+    return JSON.stringify(line);
+  } catch (error) {
+    const { ts, lvl, msg } = line;
+    return JSON.stringify({ ts, lvl, msg, unshown: messageOf(error) });
+  }
 }

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import '../base/no-debugger.ts';
 import { gnnctlExit } from '../base/exit-codes.ts';
 import { runCli } from './program.ts';
 import { processIo } from './session/io.ts';

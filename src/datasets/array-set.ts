@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { messageOf } from '../base/errors.ts';
-import { readRegular } from '../base/regular-file.ts';
 import { type DatasetTask, datasetTasks } from '../records/dataset-record.ts';
+import { sourceText } from './byte-streams.ts';
 import type { ImportContext } from './import-context.ts';
 import { type NpySource, openNpyFile, openNpyStream } from './npy.ts';
 import { readZipDirectory, readZipMember } from './npz.ts';
@@ -182,11 +182,11 @@ async function readMeta(folder: string): Promise<Meta | null> {
   const path = join(folder, 'meta.json');
   if (!existsSync(path)) return null;
   let parsed: unknown;
+  const text = await sourceText(path);
   try {
-    parsed = JSON.parse((await readRegular(path)).toString('utf8'));
+    parsed = JSON.parse(text);
   } catch (error) {
-    const what = error instanceof SyntaxError ? 'is not JSON' : 'cannot be read';
-    throw badFile('meta.json', `${what}: ${messageOf(error)}`);
+    throw badFile('meta.json', `is not JSON: ${messageOf(error)}`);
   }
   const root = fieldsOf(parsed);
   const split = fieldsOf(root.get('split'));

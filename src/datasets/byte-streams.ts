@@ -5,6 +5,7 @@ import { TextDecoder } from 'node:util';
 import { fileProblem } from '../base/file-problem.ts';
 import { openRegular } from '../base/regular-file.ts';
 import { badFile, type ImportFailure } from './problems.ts';
+import { refuseOutside } from './source-root.ts';
 
 /**
  * Streams of bytes as async iterables: nothing is opened before the first chunk is asked for, all
@@ -62,11 +63,39 @@ export async function* fileLines(path: string, lineMax = longLine): AsyncGenerat
   if (rest !== '') yield rest;
 }
 
-/** A file of a source, open for reading. Throws ImportFailure as `fileChunks` does. */
+/**
+ * A file of a source, open for reading: the one door to all of them. Throws ImportFailure as
+ * `fileChunks` does, and for what leads out of sources_dir.
+ */
 export async function openSource(path: string): Promise<FileHandle> {
-  return await openRegular(path).catch((error: unknown) => {
+  const file = await openRegular(path).catch((error: unknown) => {
     throw unreadable(path, error);
   });
+  try {
+    await refuseOutside(file, basename(path));
+    return file;
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+/** Of a file that says what others are: people write it, or a program that knows its few facts. */
+const describedMaxBytes = 16 << 20;
+
+/** All of a small file of a source, as text. Throws ImportFailure as `openSource` does. */
+export async function sourceText(path: string): Promise<string> {
+  const file = await openSource(path);
+  try {
+    const { size } = await file.stat();
+    if (size > describedMaxBytes) {
+      const most = `at most ${describedMaxBytes >> 20} MiB are read of it`;
+      throw badFile(basename(path), `has ${size} bytes, ${most}`);
+    }
+    return await file.readFile('utf8');
+  } finally {
+    await file.close();
+  }
 }
 
 function unreadable(path: string, error: unknown): ImportFailure {

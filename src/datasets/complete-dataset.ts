@@ -141,8 +141,8 @@ function madeNotice(kind: MadeFeatures, columns: number): string {
   return kind === 'IDENTITY'
     ? 'a column of its own (identity), of which a model learns who is near whom, in this graph ' +
         'alone; --features degree makes features that hold in other graphs'
-    : `${columns} columns that say how many neighbours it has (degree); features of your own make ` +
-        'better models';
+    : `${columns} columns that say how many neighbours it has (degree); features of your own ` +
+        'make better models';
 }
 
 interface Degrees {

@@ -30,6 +30,8 @@ export interface SourceConversion {
   readonly format: ConvertedFormat;
   /** A file or folder. */
   readonly source: string;
+  /** The daemon's sources_dir, out of which nothing of the source leads; empty: there is none. */
+  readonly root: string;
   /** Edges are kept as they are listed. */
   readonly directed: boolean;
   /** Receives the arrays; empty. */
@@ -44,6 +46,8 @@ export interface SourceImport {
   readonly format: ReadFormat;
   /** Of a source that was converted to the folder of arrays that is read. */
   readonly origin: ConvertedOrigin | null;
+  /** The daemon's sources_dir, out of which nothing of the source leads; empty: there is none. */
+  readonly root: string;
   /** Receives the dataset; the caller's to remove, also after a failure. */
   readonly folder: string;
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { link, open, stat, unlink } from 'node:fs/promises';
+import { link, open, realpath, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder } from '../base/atomic-file.ts';
 import type {
@@ -113,7 +113,8 @@ export class DatasetWriter {
 
   /** Makes a .npy file that holds the array as it is to be stored part of the dataset. */
   async link(name: ArrayName, source: string): Promise<void> {
-    await link(source, this.#pathOf(name));
+    // What a link leads to, not the link: that may lead elsewhere tomorrow.
+    await link(await realpath(source), this.#pathOf(name));
   }
 
   /** What a file that was linked holds; `dtype` is that of features. */

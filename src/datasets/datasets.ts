@@ -83,8 +83,13 @@ export interface DatasetPage {
 }
 
 export interface DatasetsOptions {
-  /** Where datasets live; made when missing. Nobody else writes there. */
+  /** Where datasets live; made when missing. */
   readonly folder: string;
+  /**
+   * Whether no other daemon works in the folder: then what no record knows was left behind, or is
+   * in the way. Else it may be another's.
+   */
+  readonly isAlone: boolean;
   readonly store: DatasetStore & OperationStore & DeletionStore & Pick<Store, 'atomically'>;
   /** Sources lie below it; empty: anywhere. */
   readonly sourcesDir: string;
@@ -153,9 +158,10 @@ class DatasetService implements Datasets {
   }
 
   recover(): void {
-    const { folder, store, log } = this.#options;
-    const swept = prepareFolder(folder);
-    for (const aside of undoUnstored(folder, store, log)) this.#removeFiles(aside);
+    const { folder, store, log, isAlone } = this.#options;
+    const swept = prepareFolder(folder, isAlone);
+    const asides = isAlone ? undoUnstored(folder, store, log) : [];
+    for (const aside of asides) this.#removeFiles(aside);
     for (const operation of store.unfinishedOperations()) {
       store.updateOperation(operation.id, {
         end: { error: failureOf(interrupted), validation: null },
@@ -168,7 +174,7 @@ class DatasetService implements Datasets {
       const { datasets, nextId }: DatasetPage = this.list({ limit: pageSize, afterId });
       for (const { id } of datasets.filter(({ state }) => state === 'IMPORTING')) {
         store.updateDataset(id, { state: 'FAILED', message: interrupted.message });
-        rmSync(join(folder, id), { recursive: true, force: true });
+        if (isAlone) rmSync(join(folder, id), { recursive: true, force: true });
       }
       for (const dataset of datasets) this.#lookFor(dataset);
       afterId = nextId;
@@ -385,9 +391,9 @@ class DatasetService implements Datasets {
     format: ImportFormat,
     watch: TaskWatch,
   ): Promise<() => OperationEnd> {
-    const { folder, tasks, store } = this.#options;
+    const { folder, tasks, store, sourcesDir: root } = this.#options;
     const { id, source, validateOnly } = request;
-    const asked = { id, source, format, choices: choicesOf(request), validateOnly };
+    const asked = { id, source, format, root, choices: choicesOf(request), validateOnly };
     const written = await runImport({ ...asked, folder, ...watch, tasks });
     return () => {
       if (!validateOnly) store.updateDataset(id, readyChange(written));

@@ -3,11 +3,11 @@ import { basename, join } from 'node:path';
 import { parse } from 'yaml';
 import { messageOf } from '../base/errors.ts';
 import { fileProblem } from '../base/file-problem.ts';
-import { readRegular } from '../base/regular-file.ts';
 import { isInside } from '../base/rooted.ts';
 import type { DatasetTask } from '../records/dataset-record.ts';
 import { ArrayImport } from './array-import.ts';
 import { type ArraySet, arraySet } from './array-set.ts';
+import { sourceText } from './byte-streams.ts';
 import { converterOf } from './convert-array.ts';
 import { shortPath, writePairs } from './csv-numbers.ts';
 import type { DatasetFacts } from './dataset-writer.ts';
@@ -204,12 +204,10 @@ async function vectorOf(
 /** Throws ImportFailure with everything that is wrong with it. */
 async function readMetadata(context: ImportContext): Promise<Described> {
   const { source, problems } = context;
-  const bytes = await readRegular(join(source, metadataName)).catch((error: unknown) => {
-    throw badFile(metadataName, `cannot be read: ${fileProblem(error)}`);
-  });
+  const text = await sourceText(join(source, metadataName));
   let root: unknown;
   try {
-    root = parse(bytes.toString('utf8'));
+    root = parse(text);
   } catch (error) {
     throw badFile(metadataName, `is not YAML: ${messageOf(error)}`);
   }

@@ -8,6 +8,7 @@ import { importers } from './detect-format.ts';
 import type { ImportContext } from './import-context.ts';
 import { NoticeList } from './notices.ts';
 import { ProblemList } from './problems.ts';
+import { withinRoot } from './source-root.ts';
 
 /** The native check of every element of a dataset. */
 export interface NativeValidator {
@@ -35,6 +36,10 @@ const importShare = 0.9;
  * ImportFailure for what is wrong with the source.
  */
 export async function readSource(options: SourceOptions): Promise<DatasetWritten> {
+  return await withinRoot(options, () => readMembers(options));
+}
+
+async function readMembers(options: SourceOptions): Promise<DatasetWritten> {
   const { id, source, choices, origin, folder, progress, signal, native } = options;
   const problems = new ProblemList();
   const notices = new NoticeList();

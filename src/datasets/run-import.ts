@@ -1,8 +1,10 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { makeFolder, syncFolder } from '../base/atomic-file.ts';
+import { GnndError } from '../base/errors.ts';
 import type { ImportFormat } from '../records/dataset-record.ts';
+import { readWritten } from './adopt.ts';
 import {
   type ConvertedFormat,
   hasNoSplits,
@@ -36,11 +38,7 @@ export async function runImport(options: ImportOptions): Promise<DatasetWritten>
     const written = await readInto(temporary, options);
     signal.throwIfAborted();
     if (!options.validateOnly) {
-      // What stands there is no dataset: one that the daemon knows is never imported over.
-      await rm(join(folder, id), { recursive: true, force: true });
-      await chmod(temporary, 0o750);
-      await rename(temporary, join(folder, id));
-      syncFolder(folder);
+      await putInPlace(temporary, join(folder, id), written.digest);
     }
     return written;
   } finally {
@@ -53,9 +51,9 @@ export async function runImport(options: ImportOptions): Promise<DatasetWritten>
 const convertedShare = 0.5;
 
 async function readInto(folder: string, options: ImportOptions): Promise<DatasetWritten> {
-  const { id, source, choices, format, progress, signal, tasks } = options;
+  const { id, source, root, choices, format, progress, signal, tasks } = options;
   const watch = { progress, signal };
-  const asked = { id, choices, folder };
+  const asked = { id, root, choices, folder };
   if (isConverted(format)) return await readConverted(format, folder, options);
   try {
     return await tasks.importSource({ ...asked, source, format, origin: null }, watch);
@@ -69,13 +67,13 @@ async function readInto(folder: string, options: ImportOptions): Promise<Dataset
 async function readConverted(
   format: ConvertedFormat,
   folder: string,
-  { id, source, choices, progress, signal, tasks }: ImportOptions,
+  { id, source, root, choices, progress, signal, tasks }: ImportOptions,
 ): Promise<DatasetWritten> {
   const arrays = join(folder, '.converted');
   await mkdir(arrays);
   const { directed } = choices;
   const { notices } = await tasks.convert(
-    { format, source, directed, folder: arrays },
+    { format, source, root, directed, folder: arrays },
     { signal, progress: (share, message) => progress(convertedShare * share, message) },
   );
   const origin = {
@@ -87,16 +85,39 @@ async function readConverted(
   const later = (share: number, message: string) =>
     progress(convertedShare + (1 - convertedShare) * share, message);
   const written = await tasks.importSource(
-    { id, source: arrays, format: 'NPY', choices: asked, origin, folder },
+    { id, source: arrays, format: 'NPY', root: '', choices: asked, origin, folder },
     { signal, progress: later },
   );
   await rm(arrays, { recursive: true });
   return written;
 }
 
-/** Makes the folder of datasets and removes what killed imports left in it; answers their names. */
-export function prepareFolder(folder: string): string[] {
+/**
+ * A dataset that stands there is none of this daemon's, which imports over none that it knows: it
+ * is another daemon's. The same one serves both, another one stays.
+ */
+async function putInPlace(made: string, place: string, digest: string): Promise<void> {
+  const found = readWritten(place);
+  if (found?.digest === digest) return;
+  if (found !== null) {
+    const message =
+      `${place} has another dataset, of a daemon that shares datasets_dir: import under another ` +
+      'id, or remove that folder if no daemon uses it';
+    throw new GnndError('DATASET_EXISTS', message);
+  }
+  await rm(place, { recursive: true, force: true });
+  await chmod(made, 0o750);
+  await rename(made, place);
+  syncFolder(dirname(place));
+}
+
+/**
+ * Makes the folder of datasets and removes what killed imports left in it, if nobody else imports
+ * there; answers their names.
+ */
+export function prepareFolder(folder: string, isAlone: boolean): string[] {
   makeFolder(folder);
+  if (!isAlone) return [];
   const left = readdirSync(folder).filter((name) => name.startsWith(temporaryPrefix));
   for (const name of left) rmSync(join(folder, name), { recursive: true, force: true });
   return left;

@@ -1,3 +1,4 @@
+import '../base/no-debugger.ts';
 import { constants, setPriority } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';
@@ -5,6 +6,7 @@ import { messageOf, unreachable } from '../base/errors.ts';
 import { executorExit } from '../base/exit-codes.ts';
 import { dieFirst } from '../base/host-memory.ts';
 import { createLog } from '../base/log.ts';
+import { closeDebugger } from '../base/no-debugger.ts';
 import type { TaskWatch } from '../datasets/data-tasks.ts';
 import type {
   CoreAddon,
@@ -217,7 +219,10 @@ async function run(start: StartMessage): Promise<void> {
   }
 }
 
+closeDebugger();
+process.umask(0o027);
 dieFirst();
+loadCore().hostNoCoreFile();
 loadCore().hostExplainBusErrors(executorExit.DATASET);
 if (!loadCore().hostDieWithParent(Number(process.argv[2]))) process.exit(executorExit.PARENT_GONE);
 process.once('message', (value) => {

@@ -2,6 +2,7 @@ import { realpath } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
 import { type FieldViolation, messageOf } from '../base/errors.ts';
 import { isInside } from '../base/rooted.ts';
+import { leadsOut, leaksOf } from '../datasets/source-root.ts';
 import { completeInference, type TrainedFacts } from '../spec/inference-input.ts';
 import type { JobSpecInput } from '../spec/job-spec.ts';
 import { show } from '../spec/spec-checker.ts';
@@ -66,7 +67,7 @@ async function trainedOf(
     return null;
   }
   const problem = isAbsolute(folder)
-    ? await placeProblem(folder, id === '' ? [sourcesDir, jobsFolder] : [''])
+    ? await modelProblem(folder, id === '' ? [sourcesDir, jobsFolder] : [''])
     : 'expected an absolute path';
   if (problem !== null) {
     violate(at, `${show(folder)}: ${problem}`);
@@ -91,6 +92,14 @@ function checkpointOf(store: Pick<Store, 'getJob'>, id: string, violate: Violate
     violate(path, `${show(id)}: is ${job.state}; only a job that SUCCEEDED has a checkpoint`);
   } else return job.result.checkpointDir;
   return null;
+}
+
+/** As placeProblem, of a folder and of all that is in it. */
+async function modelProblem(folder: string, roots: readonly string[]): Promise<string | null> {
+  const problem = await placeProblem(folder, roots);
+  if (problem !== null || roots.includes('')) return problem;
+  const [leak] = await leaksOf(roots, folder, new AbortController().signal);
+  return leak === undefined ? null : `${leak} ${leadsOut(roots[0] ?? '')}`;
 }
 
 /** Null where the daemon may read it. An empty root allows any place. */

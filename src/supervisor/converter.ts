@@ -6,6 +6,7 @@ import { packageRoot, setupCommand } from '../base/package-root.ts';
 import type { Converted } from '../datasets/converted-formats.ts';
 import type { SourceConversion, TaskWatch } from '../datasets/data-tasks.ts';
 import { badFile, ProblemList } from '../datasets/problems.ts';
+import { withinRoot } from '../datasets/source-root.ts';
 
 /**
  * Has Python read a source (src/python/gnnd_formats), in a process that ends with the daemon or
@@ -23,6 +24,15 @@ type Line =
 
 /** Fills `folder`, which is empty, with arrays. Throws ImportFailure for what is wrong. */
 export async function convertSource(
+  conversion: SourceConversion,
+  watch: TaskWatch,
+): Promise<Converted> {
+  const { source, root } = conversion;
+  const { signal } = watch;
+  return await withinRoot({ root, source, signal }, () => convert(conversion, watch));
+}
+
+async function convert(
   { format, source, directed, folder }: SourceConversion,
   { progress, signal }: TaskWatch,
 ): Promise<Converted> {

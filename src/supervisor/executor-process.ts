@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { makeFolder } from '../base/atomic-file.ts';
 import { sleep } from '../base/clock.ts';
 import { isScarcity } from '../base/descriptors.ts';
 import { executorExit } from '../base/exit-codes.ts';
@@ -79,6 +80,9 @@ const termMs = 1000;
 /** Two levels up both from src/supervisor/ and from dist/supervisor/: the built executor. */
 const entry = fileURLToPath(new URL('../../dist/executor/main.js', import.meta.url));
 
+/** Before the executor is even loaded. */
+const noDebugger = new URL('../../dist/base/no-debugger.js', import.meta.url).href;
+
 const spawnRetryMs = 250;
 
 /**
@@ -97,11 +101,10 @@ export async function spawnExecutor(options: SpawnOptions): Promise<ExecutorProc
 }
 
 async function spawnOnce(options: SpawnOptions): Promise<ExecutorProcess> {
-  mkdirSync(dirname(options.logPath), { recursive: true });
-  const log = openSync(options.logPath, 'a', 0o640);
+  const log = openLog(options.logPath);
   const third = options.segmentFd === 'OUTPUT' ? 'pipe' : (options.segmentFd ?? 'ignore');
   const own = [options.topologyFd, options.scratchFd, options.hostTierFd];
-  const args = ['--no-warnings', entry, String(process.pid)];
+  const args = ['--no-warnings', '--import', noDebugger, entry, String(process.pid)];
   const env = executorEnvironment(options);
   let child: ChildProcess;
   try {
@@ -122,6 +125,17 @@ async function spawnOnce(options: SpawnOptions): Promise<ExecutorProcess> {
       resolve(watch(child, options));
     });
   });
+}
+
+/** Where there is no room for a log, or it cannot be made, an executor works without one. */
+function openLog(path: string): number {
+  try {
+    makeFolder(dirname(path));
+    return openSync(path, 'a', 0o640);
+  } catch (error) {
+    if (isScarcity(error)) throw error;
+    return openSync('/dev/null', 'w');
+  }
 }
 
 function watch(child: ChildProcess, options: SpawnOptions): ExecutorProcess {
@@ -172,7 +186,9 @@ export function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
     ([name]) =>
       !/^(OMP_|MKL_|KMP_|GOMP_|OPENBLAS_|ONEDNN_|DNNL_)/.test(name) &&
-      !/^(ATEN_|TORCH_|NODE_OPTIONS|LD_PRELOAD)/.test(name) &&
+      !/^(ATEN_|TORCH_|LD_PRELOAD)/.test(name) &&
+      // Node's would load code, write files, or open a debugger.
+      !/^NODE_/.test(name) &&
       // Who tells the service manager about the daemon is the daemon.
       !/^(NOTIFY_SOCKET|WATCHDOG_)/.test(name) &&
       !acceleratorVariables.test(name),

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
@@ -58,17 +58,27 @@ async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
-test('a second daemon on the same state directory is refused at once', async () => {
-  const second = spawnDaemon(daemon.folder);
-  let said = '';
-  second.stderr?.on('data', (data) => {
-    said += data;
-  });
-  const code = await new Promise((resolve) => second.once('close', resolve));
-  expect(code).toBe(daemonExit.STATE_DIR);
-  expect(said).toContain(`pid ${daemon.pid}`);
-  expect((await daemon.devices()).devices).toHaveLength(2);
-});
+const lockFiles = { 'as it is': () => {}, 'whose LOCK was removed': () => rmSync(lockPath()) };
+const lockPath = () => join(daemon.folder, 'state', 'LOCK');
+
+test.each(Object.entries(lockFiles))(
+  'a second daemon on a state directory %s is refused at once',
+  async (_, change) => {
+    const wasThere = existsSync(lockPath());
+    change();
+    const second = spawnDaemon(daemon.folder);
+    let said = '';
+    second.stderr?.on('data', (data) => {
+      said += data;
+    });
+    const code = await new Promise((resolve) => second.once('close', resolve));
+    expect(code).toBe(daemonExit.STATE_DIR);
+    expect(wasThere).toBe(true);
+    const holder = existsSync(lockPath()) ? daemon.pid : 'unknown';
+    expect(said).toContain(`another daemon (pid ${holder}) uses the state directory`);
+    expect((await daemon.devices()).devices).toHaveLength(2);
+  },
+);
 
 test('a job cancelled in mid-epoch ends CANCELLED and frees its devices for the next', async () => {
   await daemon.createJob('long', spec(10_000));

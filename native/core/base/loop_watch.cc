@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "core/base/memfd.h"
+#include "core/base/write_now.h"
 
 namespace gnnd {
 namespace {
@@ -51,7 +52,7 @@ void WatchLoop(uint64_t limit_ms, const std::string& line) {
       const uint64_t now = beats.load(std::memory_order_relaxed);
       silent = now == seen ? silent + 1 : 0;
       seen = now;
-      if (silent == kLooks) static_cast<void>(!write(STDERR_FILENO, text.data(), text.size()));
+      if (silent == kLooks) WriteNow(STDERR_FILENO, text, 0);
     }
   }).detach();
 }

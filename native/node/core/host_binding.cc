@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,10 +16,12 @@
 #include <vector>
 
 #include "core/base/bus_error.h"
+#include "core/base/claim.h"
 #include "core/base/confine.h"
 #include "core/base/cpu.h"
 #include "core/base/loop_watch.h"
 #include "core/base/memfd.h"
+#include "core/base/write_now.h"
 #include "core/ledger/build_id.h"
 #include "node/core/bindings.h"
 
@@ -70,6 +73,26 @@ Result<std::optional<int>> Lock(const std::string& path) {
   return SystemError(Code::kIo, "flock " + path);
 }
 
+Result<std::optional<int>> LockFolder(const std::string& path, bool shared) {
+  Result<std::optional<UniqueFd>> claim = ClaimFolder(path, shared);
+  if (!claim.ok()) return claim.status();
+  return claim->has_value() ? std::optional<int>((*claim)->Release()) : std::optional<int>();
+}
+
+// The soft limit alone, so that who debugs a process can raise it (prlimit). A pipe in
+// /proc/sys/kernel/core_pattern, such as systemd-coredump's, is not limited by it.
+Status NoCoreFile() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_CORE, &limit) != 0) return SystemError(Code::kIo, "getrlimit");
+  limit.rlim_cur = 0;
+  if (setrlimit(RLIMIT_CORE, &limit) == 0) return Status::Ok();
+  return SystemError(Code::kIo, "setrlimit");
+}
+
+uint64_t WriteWhatGoes(int fd, const std::string& text, uint64_t wait_ms) {
+  return WriteNow(fd, text, wait_ms);
+}
+
 std::string BuildId() { return {kBuildId, strnlen(kBuildId, kBuildIdBytes)}; }
 
 // What glibc's heap has free it keeps: after a few hundred jobs hundreds of megabytes.
@@ -85,7 +108,7 @@ void ExitAfter(uint64_t delay_ms, int exit_code, const std::string& text) {
   const std::chrono::milliseconds delay(delay_ms);
   std::thread([delay, exit_code, line = text + "\n"] {
     std::this_thread::sleep_for(delay);
-    static_cast<void>(!write(STDERR_FILENO, line.data(), line.size()));
+    WriteNow(STDERR_FILENO, line, 0);
     _exit(exit_code);
   }).detach();
 }
@@ -105,6 +128,14 @@ void DefineHost(Subject& subject) {
       .Function("hostLock", Lock, {"path"},
                 "A descriptor that holds the lock for the process's life; null when another holds "
                 "it.")
+      .Function("hostLockFolder", LockFolder, {"path", "shared"},
+                "As hostLock, of the folder itself (native/core/base/claim.h).")
+      .Function("hostShareFolder", ShareClaim, {"fd"}, "native/core/base/claim.h")
+      .Function("hostBindSocket", BindSocket, {"path", "mode"}, "native/core/base/claim.h")
+      .Function("hostNoCoreFile", NoCoreFile, {},
+                "Should this process, or a child of it, crash: it leaves no core file.")
+      .Function("hostWriteNow", WriteWhatGoes, {"fd", "text", "waitMs"},
+                "How many bytes were written (native/core/base/write_now.h).")
       .Function("hostReturnMemory", ReturnMemory, {},
                 "Free memory of the native heap goes back to the kernel; some milliseconds.")
       .Function("hostExplainBusErrors", ExplainBusErrorsFromNow, {"exitCode"},

@@ -25,9 +25,11 @@ export interface CliIo {
   exitNow(code: number): void;
 }
 
-function outputOf(stream: NodeJS.WriteStream): CliOutput {
+type Write = CliOutput['write'];
+
+function outputOf(stream: NodeJS.WriteStream, write: Write | undefined): CliOutput {
   return {
-    write: (chunk) => void stream.write(chunk),
+    write: write ?? ((chunk) => void stream.write(chunk)),
     get isTty() {
       return stream.isTTY === true;
     },
@@ -38,10 +40,11 @@ function outputOf(stream: NodeJS.WriteStream): CliOutput {
 
 const interrupts = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-export function processIo(): CliIo {
+/** `given` writes in the place of the process's own streams, which wait for who reads them. */
+export function processIo(given: { readonly stdout?: Write; readonly stderr?: Write } = {}): CliIo {
   return {
-    stdout: outputOf(process.stdout),
-    stderr: outputOf(process.stderr),
+    stdout: outputOf(process.stdout, given.stdout),
+    stderr: outputOf(process.stderr, given.stderr),
     env: process.env,
     clock: systemClock,
     readStdin: () => text(process.stdin),

@@ -33,6 +33,16 @@ export interface HostFunctions {
   hostConfine(unixSockets: boolean): void;
   /** A descriptor that holds the lock for the process's life; null when another holds it. */
   hostLock(path: string): number | null;
+  /** As hostLock, of the folder itself (native/core/base/claim.h). */
+  hostLockFolder(path: string, shared: boolean): number | null;
+  /** native/core/base/claim.h */
+  hostShareFolder(fd: number): void;
+  /** native/core/base/claim.h */
+  hostBindSocket(path: string, mode: number): number;
+  /** Should this process, or a child of it, crash: it leaves no core file. */
+  hostNoCoreFile(): void;
+  /** How many bytes were written (native/core/base/write_now.h). */
+  hostWriteNow(fd: number, text: string, waitMs: number): number;
   /** Free memory of the native heap goes back to the kernel; some milliseconds. */
   hostReturnMemory(): void;
   /** native/core/base/bus_error.h */

@@ -1,7 +1,5 @@
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
@@ -281,54 +279,6 @@ describe('reflection', () => {
       status.NOT_FOUND,
       status.INVALID_ARGUMENT,
     ]);
-  });
-});
-
-describe('the socket', () => {
-  it('belongs to its owner and group', async () => {
-    const { folder } = await start();
-    expect(statSync(join(folder, 'gnnd.sock')).mode & 0o777).toBe(0o660);
-  });
-
-  it('replaces one that nobody listens on any more', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'gnnd-stale-'));
-    const path = join(folder, 'gnnd.sock');
-    const dead = createServer().listen(path);
-    await once(dead, 'listening');
-    renameSync(path, `${path}.kept`);
-    dead.close();
-    await once(dead, 'close');
-    renameSync(`${path}.kept`, path);
-    const { client } = await start({}, () => `unix:${path}`);
-    expect((await client.call(job.getJob, mine)).name).toBe('jobs/mine');
-    rmSync(folder, { recursive: true, force: true });
-  });
-
-  it('does not take the place of one that is listened on, nor of a file', async () => {
-    const first = await start();
-    const path = join(first.folder, 'gnnd.sock');
-    await expect(start({}, () => `unix:${path}`)).rejects.toThrow(
-      `cannot listen on unix:${path}: another process listens there`,
-    );
-    expect((await first.client.call(job.getJob, mine)).name).toBe('jobs/mine');
-    const file = join(first.folder, 'file');
-    writeFileSync(file, 'precious');
-    await expect(start({}, () => `unix:${file}`)).rejects.toThrow('no socket');
-    expect(existsSync(file)).toBe(true);
-  });
-
-  it('says what is wrong with an address', async () => {
-    for (const address of [`unix:/${'x'.repeat(200)}`, 'nonsense', '127.0.0.1:99999', ':1']) {
-      await expect(start({}, () => address)).rejects.toThrow(`cannot listen on ${address}: `);
-    }
-  });
-
-  it('is gone after the end, and the end may come twice', async () => {
-    const { api, folder } = await start();
-    await Promise.all([api.close(2000), api.close(0)]);
-    await api.close(0);
-    expect(existsSync(join(folder, 'gnnd.sock'))).toBe(false);
-    expect(api.connectionCount()).toBe(0);
   });
 });
 

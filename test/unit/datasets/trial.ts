@@ -29,6 +29,7 @@ interface TrialOptions {
   readonly folder?: string;
   readonly native?: NativeValidator;
   readonly sourcesDir?: string;
+  readonly isAlone?: boolean;
 }
 
 export function trial(options: TrialOptions = {}): Trial {
@@ -37,6 +38,7 @@ export function trial(options: TrialOptions = {}): Trial {
   const { log, lines } = createMemoryLog();
   const datasets = createDatasets({
     folder,
+    isAlone: options.isAlone ?? true,
     sourcesDir: options.sourcesDir ?? '',
     store: store.face,
     tasks: killable(tasksWith({ ...plainCopier(), ...(options.native ?? trustingValidator()) })),

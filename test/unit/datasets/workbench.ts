@@ -19,7 +19,6 @@ import {
   type ImportStory,
   noChoices,
   type Problem,
-  type RandomSplit,
 } from '../../../src/records/dataset-record.ts';
 import { plainCopier } from './copier.ts';
 
@@ -199,6 +198,8 @@ export interface Imported {
 }
 
 interface Asked extends Partial<ImportChoices> {
+  /** The daemon's sources_dir. */
+  readonly root?: string;
   readonly native?: NativeReader;
 }
 
@@ -217,12 +218,13 @@ export async function tryImport(
   { native = trustingValidator(), ...choices }: Asked = {},
 ): Promise<Imported> {
   const folder = makeFolder();
-  prepareFolder(folder);
+  prepareFolder(folder, true);
   const result = await runImport({
     id: 'trial',
     source,
     format,
     choices: { ...noChoices, ...choices },
+    root: '',
     folder,
     validateOnly: false,
     tasks: tasksWith(native),
@@ -239,7 +241,7 @@ export async function problemsOf(
   format: ImportFormat,
   source: string,
   featureDtype: FeatureDtype | null = null,
-  choices: Partial<ImportChoices> = {},
+  { root = '', ...choices }: Partial<ImportChoices> & Pick<Asked, 'root'> = {},
 ): Promise<readonly Problem[]> {
   const folder = makeFolder();
   const signal = never;
@@ -248,6 +250,7 @@ export async function problemsOf(
   try {
     await runImport({
       ...{ id: 'trial', source, format, folder, tasks, progress, signal, validateOnly: false },
+      root,
       choices: { ...noChoices, featureDtype, ...choices },
     });
   } catch (error) {
@@ -264,7 +267,7 @@ export async function linesOf(
   format: ImportFormat,
   source: string,
   featureDtype: FeatureDtype | null = null,
-  asked: Partial<ImportChoices> = {},
+  asked: Partial<ImportChoices> & Pick<Asked, 'root'> = {},
 ): Promise<string[]> {
   const problems = await problemsOf(format, source, featureDtype, asked);
   return problems.map((found) => `${found.path}: ${found.description}`);

@@ -102,7 +102,8 @@ const owners: readonly { module: RegExp; by: RegExp }[] = [
   { module: /^node:module$/, by: /^native\/load\.ts$/ },
   // Reading a large store's file to its end would hold the daemon up.
   { module: /^node:worker_threads$/, by: /^store\/(file-check|check-worker)\.ts$/ },
-  { module: /^node:(cluster|vm|inspector)$/, by: /^$/ },
+  { module: /^node:inspector$/, by: /^base\/no-debugger\.ts$/ },
+  { module: /^node:(cluster|vm)$/, by: /^$/ },
   { module: /^node:/, by: /^(?!scheduler\/|spec\/|placement\/|web\/)/ },
 ];
 
