@@ -76,6 +76,9 @@ test('takes a graph of other libraries for what it is', (context) =>
 test('gives torch_geometric a module that computes the logits that gnnd predicts', (context) =>
   unittest(context, ['test_extras.Modules'], { withLibraries: true }));
 
+test('hands out modules that compute its logits on any graph: loops, repeats, one way', (context) =>
+  unittest(context, ['test_exports'], { withLibraries: true }));
+
 test('has each model in PyTorch and as ONNX, computing what gnnd predicts', (context) =>
   unittest(context, ['test_torch'], { withLibraries: true }));
 
