@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -56,10 +57,11 @@ def _file_of(path: Path) -> Path:
 def _only_graphs(torch: Any) -> AbstractContextManager[Any]:
     """Lets `weights_only` pass torch_geometric's graphs, where it is installed."""
     try:
-        from torch_geometric.data import data, storage
+        from torch_geometric.data import data, hetero_data, storage
     except ImportError:
         return nullcontext()
     kinds = [data.Data, data.DataEdgeAttr, data.DataTensorAttr, storage.GlobalStorage]
+    kinds += [hetero_data.HeteroData, storage.BaseStorage, storage.NodeStorage, storage.EdgeStorage]
     allowed: AbstractContextManager[Any] = torch.serialization.safe_globals(kinds)
     return allowed
 
@@ -74,7 +76,8 @@ def _graph_of(loaded: Any, file: Path) -> Any:
             raise GnndError(f"{file} holds {several} graphs: gnnd learns from one")
     if isinstance(graph, Mapping):
         graph = SimpleNamespace(**graph)
-    if not hasattr(graph, "edge_index") and not hasattr(graph, "adj_t"):
+    # Of several types, too: what is wrong with those import_pyg says.
+    if not any(hasattr(graph, name) for name in ("edge_index", "adj_t", "edge_types")):
         raise GnndError(f"{file} holds a {type(loaded).__name__} without edge_index or adj_t")
     return graph
 
@@ -142,4 +145,5 @@ def _dense(arrays: Any) -> np.ndarray:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0]
+    """Without the colours that PyTorch gives its errors."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().split("\n")[0].strip()
