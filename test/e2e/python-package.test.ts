@@ -60,7 +60,13 @@ async function unittest(
 }
 
 test('does without a daemon what needs none', (context) =>
-  unittest(context, ['test_alone', 'test_history', 'test_identity', 'test_mistakes', 'test_values']));
+  unittest(context, [
+    'test_alone',
+    'test_history',
+    'test_identity',
+    'test_mistakes',
+    'test_values',
+  ]));
 
 test('imports, submits, watches, predicts and takes models away', (context) =>
   unittest(context, ['test_daemon']));
