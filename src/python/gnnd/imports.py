@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import gnnd_formats
 from gnnd import networks, saved, sources, staging, tables
 from gnnd.calls import public
 from gnnd.choices import request_of
@@ -121,13 +122,15 @@ class Imports:
         """Imports a `torch_geometric.data.Data`: `x`, `y`, `edge_index` or `adj_t`, and masks.
 
         `data` may also be a `HeteroData` of one type of nodes and edges, a dataset of one graph, a
-        file of `torch.save` (`data.pt`) or a dataset's folder with `processed`: mapped, and no code
-        of it runs unless you `trust` it. `train_mask` and `val_mask` may be of 0 and 1, or ids in
+        file of `torch.save` (`data.pt`) or a dataset's folder with `processed`: no code of it runs
+        unless you `trust` it. `train_mask` and `val_mask` may be of 0 and 1, or ids in
         `train_idx` and so on; `options` are those of `import_arrays`, and stand above what `data`
         says.
         """
         if isinstance(data, (str, os.PathLike)):
             data = saved.torch_graph(data, trust=trust)
+        if isinstance(data, gnnd_formats.Graph):
+            return self._import_graph(name, sources.from_file(data, options), options)
         return self._import_graph(name, sources.from_pyg(data, options), options)
 
     @public
@@ -135,8 +138,11 @@ class Imports:
         """Imports a SciPy sparse [N, N] with `adjacency[u, v]` for an edge u → v.
 
         Values other than 1 become edge weights; a cell that comes twice is two edges. Features,
-        labels and splits are `options` of `import_arrays`.
+        labels and splits are `options` of `import_arrays`. `adjacency` may be the path of a .npz or
+        .mtx file.
         """
+        if isinstance(adjacency, (str, os.PathLike)):
+            adjacency = saved.scipy_matrix(adjacency)
         return self._import_graph(name, sources.from_scipy(adjacency, options), options)
 
     @public
@@ -148,8 +154,10 @@ class Imports:
         a list of labels or targets, and one of `"train"`, `"val"`, `"test"`; or are arrays in that
         order, or mappings by nodes. A node without a label has none.
         `weight` names an edge attribute. Graphs without direction are stored in both; parallel
-        edges and loops are kept.
+        edges and loops are kept. `graph` may be the path of a GML, GraphML, GEXF or node-link file.
         """
+        if isinstance(graph, (str, os.PathLike)):
+            graph = saved.networkx_graph(graph)
         found = networks.from_networkx(graph, options)
         others = {key: value for key, value in options.items() if key != "split"}
         return self._import_graph(name, found, others)
@@ -158,9 +166,14 @@ class Imports:
     def import_dgl(self, graph: Any, name: str, **options: Any) -> Dataset:
         """Imports a homogeneous `dgl.DGLGraph` with `ndata` feat, label, train_mask, val_mask.
 
-        Or what `dgl.load_graphs(path)` gave, of one graph.
+        Or what `dgl.load_graphs(path)` gave, of one graph, or the path itself, for which DGL is not
+        needed.
         """
-        return self._import_graph(name, sources.from_dgl(graph, options), options)
+        if isinstance(graph, (str, os.PathLike)):
+            found = sources.from_file(saved.graph_in("DGL", graph), options)
+        else:
+            found = sources.from_dgl(graph, options)
+        return self._import_graph(name, found, options)
 
     @public
     def import_ogb(self, dataset: Any, name: str, **options: Any) -> Dataset:
@@ -228,15 +241,17 @@ class Imports:
         return self._import_tables(name, put, choices)
 
     @public
-    def import_npz(self, path: PathLike, name: str, **options: Any) -> Dataset:
+    def import_npz(
+        self, path: PathLike, name: str, *, directed: bool = False, **options: Any
+    ) -> Dataset:
         """Imports an .npz file with a sparse adjacency (`adj_indptr`, …) and `attr_…` features.
 
         Such files have no splits: `train` and `val`, as of `import_arrays`, or `random_split` are
-        needed. Edges are taken as they are. For .npz files with arrays of gnnd's names there is
-        `import_path`.
+        needed. Edges are stored in both directions, as torch_geometric reads these files, unless
+        `directed`. For .npz files with arrays of gnnd's names there is `import_path`.
         """
-        graph = sources.from_sparse(saved.sparse_graph(path), options)
-        return self._import_graph(name, graph, options)
+        found = saved.graph_in("BENCHMARK_NPZ", path, directed)
+        return self._import_graph(name, sources.from_file(found, options), options)
 
     @public
     def import_path(

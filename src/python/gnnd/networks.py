@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gnnd.errors import Violation, wrong
-from gnnd.sources import Graph, Source, made_of, not_a_path, of_another_kind
+from gnnd.sources import Graph, Source, made_of, of_another_kind
 from gnnd.values import Unfit, as_array, is_missing, of_values
 from gnnd.words import advice, one_of, shown
 
@@ -23,7 +23,6 @@ _PARTS = {
 
 def from_networkx(graph: Any, options: Mapping[str, Any]) -> Graph:
     """Of any networkx graph; parallel edges and loops are kept, which a notice says."""
-    not_a_path(graph, _CALL, "networkx reads files: read_gml, read_graphml, node_link_graph, …")
     if not all(hasattr(graph, name) for name in ("nodes", "edges", "is_directed")):
         raise of_another_kind(graph, _CALL, "a networkx graph")
     reader = _Reader(graph)

@@ -249,9 +249,16 @@ def _attributes(data: Any) -> list[str]:
     return [str(key) for key in (keys() if callable(keys) else keys or vars(data))]
 
 
-def from_sparse(found: Mapping[str, Any], options: Mapping[str, Any]) -> Graph:
-    """Of the arrays of `saved.sparse_graph`."""
-    return made_of(found, options, Source("the file"))
+def from_file(graph: Any, options: Mapping[str, Any]) -> Graph:
+    """Of a `gnnd_formats.Graph`."""
+    found = {
+        **graph.arrays,
+        **{"class_names": graph.class_names, "node_names": graph.node_names},
+        **{"undirected": graph.undirected},
+    }
+    made = made_of(found, options, Source("the file", notices=tuple(graph.notices)))
+    made.task = made.task or graph.task
+    return made
 
 
 def _csr(matrix: Any) -> tuple[Any, Any, Any]:
@@ -270,7 +277,6 @@ def _csr(matrix: Any) -> tuple[Any, Any, Any]:
 
 def from_scipy(adjacency: Any, options: Mapping[str, Any]) -> Graph:
     """Of a sparse matrix or array, or of a dense one: columns list in-neighbours."""
-    not_a_path(adjacency, "import_scipy()", "scipy.io.mmread, scipy.sparse.load_npz read files")
     if not is_sparse(adjacency) and not hasattr(adjacency, "__array__"):
         raise of_another_kind(adjacency, "import_scipy()", "a scipy.sparse array [N, N]")
     shape = tuple(adjacency.shape)
@@ -309,7 +315,6 @@ def _columns(adjacency: Any) -> tuple[Any, Any, Any]:
 def from_dgl(graph: Any, options: Mapping[str, Any]) -> Graph:
     """Of a `dgl.DGLGraph` with one type of nodes and edges, or what `dgl.load_graphs` gave."""
     call = "import_dgl()"
-    not_a_path(graph, call, "dgl.load_graphs(path) reads one")
     if isinstance(graph, (list, tuple)):
         # (graphs, labels), or the graphs.
         listed = graph[0] if graph and isinstance(graph[0], (list, tuple)) else graph

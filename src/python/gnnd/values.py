@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+import gnnd_formats
 from gnnd.words import shown
 
 #: What `as_array` names a row by.
@@ -150,7 +151,9 @@ def _of_torch(tensor: Any) -> np.ndarray:
 
 
 def is_sparse(values: Any) -> bool:
-    """Whether it is a sparse array of scipy, a sparse tensor of torch, or torch_sparse's."""
+    """Whether it is a sparse array of scipy, a tensor of torch or torch_sparse, or a file's."""
+    if isinstance(values, gnnd_formats.Sparse):
+        return True
     layout = getattr(values, "layout", None)
     if layout is not None and "strided" not in str(layout) and hasattr(values, "to_dense"):
         return True
@@ -171,6 +174,8 @@ def _dense(values: Any) -> np.ndarray:
             f"{free / gib:.1f} GiB of memory are free; give fewer columns, such as of "
             "sklearn.decomposition.TruncatedSVD"
         )
+    if hasattr(values, "blocks"):
+        return np.concatenate(list(values.blocks()))
     if hasattr(values, "toarray"):
         # Wide types would take twice the memory, and are float32 once they are imported.
         found: np.ndarray = (values.astype(np.float32) if _is_wide(values) else values).toarray()

@@ -409,7 +409,7 @@ class Sources(unittest.TestCase):
 
 
 class Saved(unittest.TestCase):
-    def test_sparse_archives_become_edges_and_dense_features(self):
+    def test_sparse_archives_become_edges_both_ways_and_dense_features(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "graph.npz")
             np.savez(
@@ -424,20 +424,29 @@ class Saved(unittest.TestCase):
                 attr_shape=[3, 2],
                 labels=[0, 1, 0],
             )
-            graph = sources.from_sparse(saved.sparse_graph(path), {"train": [0], "val": [1]})
-            self.assertEqual(graph.arrays["edge_index"].tolist(), [[0, 0, 2], [1, 2, 0]])
+
+            def made(options, directed=False):
+                found = saved.graph_in("BENCHMARK_NPZ", path, directed)
+                return sources.from_file(found, options)
+
+            graph = made({"train": [0], "val": [1]})
+            self.assertEqual(graph.arrays["edge_index"].tolist(), [[0, 0, 1, 2], [1, 2, 0, 0]])
             self.assertEqual(graph.arrays["features"].tolist(), [[0, 0.5], [0, 0], [2, 0]])
+            self.assertRegex(graph.notices[0], "both directions.*1 were added")
             self.assertNotIn("edge_weights", graph.arrays)
+            ends = made({"random_split": (0.2, 0.2)}, directed=True).arrays["edge_index"]
+            self.assertEqual(ends.tolist(), [[0, 0, 2], [1, 2, 0]])
             with self.assertRaisesRegex(gnnd.GnndError, "no train, give it as train=…, or"):
-                sources.from_sparse(saved.sparse_graph(path), {})
+                made({})
             np.savez(path, x=[1])
             with self.assertRaisesRegex(gnnd.GnndError, "lacks adj_indptr and adj_indices"):
-                saved.sparse_graph(path)
+                made({})
             path.write_bytes(b"no archive")
-            with self.assertRaisesRegex(gnnd.GnndError, "graph.npz is no .npz file"):
-                saved.sparse_graph(path)
-            with self.assertRaisesRegex(gnnd.GnndError, "none.npz: there is no such file$"):
-                saved.sparse_graph(path.with_name("none.npz"))
+            with self.assertRaisesRegex(gnnd.GnndError, "graph.npz: is no .npz file"):
+                made({})
+            path.unlink()
+            with self.assertRaisesRegex(gnnd.GnndError, "graph.npz: there is no such file$"):
+                made({})
 
 
 class Missing(unittest.TestCase):
