@@ -242,12 +242,14 @@ export class ArrayImport {
 
   async #copySplit(name: SplitName): Promise<void> {
     await this.#opened(name, async (source) => {
-      const isMask = isMaskArray(this.#set.nameOf(name) ?? name, source.header);
+      const numNodes = this.#numNodes ?? this.#headers.get('labels')?.shape[0];
+      const isMask = isMaskArray(this.#set.nameOf(name) ?? name, source.header, numNodes);
       if (isMask) this.#masks.add(name);
       const column = isMask ? maskColumn(source, this.#context.split) : 0;
       if (isMask && (source.header.shape[1] ?? 1) > 1) this.#isSplitChosen = true;
       const hash = createHash('sha256');
-      const found = await splitIds(source, isMask ? column : null, (block) => {
+      const how = { column: isMask ? column : null, numNodes };
+      const found = await splitIds(source, how, (block) => {
         hash.update(block);
         this.#progress.advance(block.length);
       });

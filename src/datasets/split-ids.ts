@@ -4,9 +4,17 @@ import { badFile, formatCount } from './problems.ts';
 
 /** Arrays that say which nodes are in a split: their ids in any order, or masks. */
 
-/** Whether an array is a mask: bool, or called so whatever its type. */
-export function isMaskArray(name: string, { type }: NpyHeader): boolean {
-  return type === 'bool' || name.endsWith('_mask');
+/**
+ * Whether an array is a mask by its header: bool, or called so whatever its type, or a column for
+ * each of several splits. Whole numbers in one axis may be one, too, which splitIds finds out.
+ */
+export function isMaskArray(
+  name: string,
+  { type, shape }: NpyHeader,
+  numNodes: number | undefined,
+): boolean {
+  if (type === 'bool' || name.endsWith('_mask')) return true;
+  return shape[0] === numNodes && (shape[1] ?? 1) > 1;
 }
 
 /** The column of a mask that is to be read. Throws ImportFailure where that is not decided. */
@@ -21,22 +29,45 @@ export function maskColumn({ path, header }: NpySource, split: string | null): n
 }
 
 /**
- * The nodes of a split, ascending. `column` is that of a mask; null: the array has ids. Throws
- * ImportFailure for a mask of other numbers than 0 and 1.
+ * The nodes of a split, ascending. `column` is that of a mask; null: the array has ids, or a mask
+ * of 0 and 1 that nothing in its header tells. Throws ImportFailure for a mask of other numbers.
  */
 export async function splitIds(
   source: NpySource,
-  column: number | null,
+  { column, numNodes }: { readonly column: number | null; readonly numNodes: number | undefined },
   onBlock: (block: NpyValues) => void,
 ): Promise<BigInt64Array> {
-  return column === null ? await ids(source, onBlock) : await masked(source, column, onBlock);
+  if (column !== null) return await masked(source, column, onBlock);
+  const found = await ids(source, onBlock);
+  return maskedIds(source.path, found, numNodes) ?? found.sort();
+}
+
+/**
+ * The nodes that numbers mark as a mask; null where they are ids. One that comes twice cannot be an
+ * id, so that 0 and 1 are a mask as soon as there are more than two. Throws ImportFailure for a
+ * mask of another length than there are nodes.
+ */
+function maskedIds(
+  path: string,
+  numbers: BigInt64Array,
+  numNodes: number | undefined,
+): BigInt64Array | null {
+  const isRepeated = numbers.length > 2 || (numbers.length === 2 && numbers[0] === numbers[1]);
+  if (!isRepeated || !numbers.every((number) => number === 0n || number === 1n)) return null;
+  if (numNodes !== undefined && numbers.length !== numNodes) {
+    const found = `has ${formatCount(numbers.length)} values of 0 and 1, which are a mask`;
+    throw badFile(path, `${found}: expected ${formatCount(numNodes)}, one for each node`);
+  }
+  const marked: bigint[] = [];
+  for (const [node, number] of numbers.entries()) if (number === 1n) marked.push(BigInt(node));
+  return BigInt64Array.from(marked);
 }
 
 async function ids(source: NpySource, onBlock: (block: NpyValues) => void) {
   const { path, header } = source;
   const { type, shape } = header;
   if ((shape[1] ?? 1) > 1) {
-    const expected = 'expected node ids in one axis, or masks (bool) in columns';
+    const expected = 'expected node ids in one axis, or masks in columns, a row for each node';
     throw badFile(path, `has ${type} (${shape.join(', ')}), ${expected}`);
   }
   const found = new BigInt64Array(elementCount(shape));
@@ -47,7 +78,7 @@ async function ids(source: NpySource, onBlock: (block: NpyValues) => void) {
     found.set(convert(block, () => undefined) as BigInt64Array, at);
     at += block.length;
   }
-  return found.sort();
+  return found;
 }
 
 async function masked(

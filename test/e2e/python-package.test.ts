@@ -60,7 +60,13 @@ async function unittest(
 }
 
 test('does without a daemon what needs none', (context) =>
-  unittest(context, ['test_alone', 'test_history', 'test_identity', 'test_mistakes']));
+  unittest(context, [
+    'test_alone',
+    'test_history',
+    'test_identity',
+    'test_mistakes',
+    'test_values',
+  ]));
 
 test('imports, submits, watches, predicts and takes models away', (context) =>
   unittest(context, ['test_daemon']));
@@ -75,6 +81,9 @@ test('takes a graph of other libraries for what it is', (context) =>
 
 test('gives torch_geometric a module that computes the logits that gnnd predicts', (context) =>
   unittest(context, ['test_extras.Modules'], { withLibraries: true }));
+
+test('hands out modules that compute its logits on any graph: loops, repeats, one way', (context) =>
+  unittest(context, ['test_exports'], { withLibraries: true }));
 
 test('has each model in PyTorch and as ONNX, computing what gnnd predicts', (context) =>
   unittest(context, ['test_torch'], { withLibraries: true }));

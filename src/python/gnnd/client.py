@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
-import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
-from gnnd import saved, sources, staging, tables
 from gnnd.connection import Connection, address_of, request_id
-from gnnd.dataset import Dataset, Report, Task, dtype_number, import_source, task_number
+from gnnd.dataset import Dataset
 from gnnd.errors import VersionMismatch, Violation
-from gnnd.identity import Identity, PathLike
+from gnnd.identity import Identity
+from gnnd.imports import Imports
 from gnnd.job import Job
 from gnnd.models import Model, wrong_model
 from gnnd.spec import job_spec, merged, wrong_sections
@@ -28,7 +25,7 @@ def version() -> str:
     return metadata.version("gnnd")
 
 
-class Client:
+class Client(Imports):
     """Speaks to the daemon at one address. Make one with `gnnd.connect` or `gnnd.local`.
 
     A client may be used from several threads, and as a context manager that closes it.
@@ -64,218 +61,6 @@ class Client:
         return host
 
     # Datasets.
-
-    def import_arrays(
-        self,
-        name: str,
-        *,
-        features: Any,
-        labels: Any,
-        train: Any,
-        val: Any,
-        test: Any = None,
-        edge_index: Any = None,
-        indptr: Any = None,
-        indices: Any = None,
-        edge_weights: Any = None,
-        class_names: list[str] | None = None,
-        node_names: list[str] | None = None,
-        undirected: bool = False,
-        task: Task | None = None,
-        split: int | None = None,
-        feature_dtype: str | None = None,
-        link: bool = False,
-        staging: PathLike | None = None,
-        progress: Report | bool = False,
-    ) -> Dataset:
-        """Imports a graph of N nodes, E edges, F features a node and C classes.
-
-        Arrays may be of numpy, torch (on the CPU) or anything that `numpy.asarray` takes, and are
-        not sent: they are written to files that the daemon takes over, or, where they were opened
-        by `numpy.load(..., mmap_mode="r")`, are such files already.
-
-        Args:
-            name: Lower-case letters, digits and hyphens; what jobs call it.
-            features: [N, F], floats or integers; float16 stays so, others become float32.
-            labels: [N], classes from 0 to C - 1, or -1 for none; [N, C] of 0 and 1, which labels a
-                node has, -1 or NaN where that is not known; or [N], [N, C] of floats to regress
-                on, NaN where they are not known.
-            train: [n] node ids, or a mask [N] of bool; [N, K] for K splits. So are `val`, `test`.
-            val: Nodes by which the best epoch is found.
-            test: Nodes that are predicted at the end; none by default.
-            edge_index: [2, E], sources above targets, as in torch_geometric. A target learns from
-                its source; edges without direction must be there in both.
-            indptr: [N + 1], in place of `edge_index`: where the row of each target starts.
-            indices: [E], beside `indptr`: the sources, row after row.
-            edge_weights: [E], 0 or more, in the order of the edges; for weighted sampling.
-            class_names: C texts, for people.
-            node_names: N texts, for people.
-            undirected: Says that each edge is there in both directions; nothing is added.
-            task: What is learnt of a node. By default what `labels` tell: fractions are targets,
-                one whole number a node is its class, several of 0 and 1 are labels.
-            split: Which column of masks [N, K], from 0.
-            feature_dtype: `"float32"` or `"float16"`; rounds or widens features.
-            link: Lets the dataset share the caller's own mapped files, on one disk, which must then
-                never change. By default they are copied.
-            staging: A folder for the files that the daemon sees under the same path; by default one
-                beside its state directory. For daemons with `sources_dir`, or on other hosts.
-            progress: True prints how far the import is; a function gets (share, message).
-
-        Raises:
-            InvalidRequest: An argument is of a type that no import takes.
-            ImportFailed: The arrays do not fit together; `violations` names each problem's file.
-            AlreadyExists: There is such a dataset.
-        """
-        arrays = {
-            **{"features": features, "labels": labels, "train": train, "val": val, "test": test},
-            **{"edge_index": edge_index, "indptr": indptr, "indices": indices},
-            "edge_weights": edge_weights,
-        }
-        names = {"class_names": class_names, "node_names": node_names}
-        graph = sources.from_arrays({**arrays, **names, "undirected": undirected})
-        return self._import_graph(
-            *(name, graph, feature_dtype, link, staging),
-            progress=progress,
-            task=task,
-            split=split,
-        )
-
-    def import_pyg(self, data: Any, name: str, *, trust: bool = False, **options: Any) -> Dataset:
-        """Imports a `torch_geometric.data.Data`: `x`, `y`, `edge_index` or `adj_t`, and masks.
-
-        `data` may also be a dataset of one graph, a file of `torch.save` (`data.pt`) or a dataset's
-        folder with `processed`: mapped, and no code of it runs unless you `trust` it. Needs
-        `train_mask` and `val_mask` (or `train_idx` and so on); `options` are those of
-        `import_arrays`, and stand above what `data` says.
-        """
-        if isinstance(data, str | os.PathLike):
-            data = saved.torch_graph(data, trust=trust)
-        return self._import_graph(name, sources.from_pyg(data, options), **_file_options(options))
-
-    def import_scipy(self, adjacency: Any, name: str, **options: Any) -> Dataset:
-        """Imports a SciPy sparse [N, N] with `adjacency[u, v]` for an edge u → v.
-
-        Values other than 1 become edge weights. Features, labels and splits are `options` of
-        `import_arrays`.
-        """
-        graph = sources.from_scipy(adjacency, options)
-        return self._import_graph(name, graph, **_file_options(options))
-
-    def import_networkx(self, graph: Any, name: str, **options: Any) -> Dataset:
-        """Imports a networkx graph; nodes are numbered in its order, and keep their names.
-
-        `features`, `labels` and `split` name attributes of nodes: a list of F numbers, a class
-        (number or text), a target or a list of labels or targets, and one of `"train"`, `"val"`,
-        `"test"`; or are arrays in that order.
-        `weight` names an edge attribute. Graphs without direction are stored in both.
-        """
-        found = sources.from_networkx(graph, options)
-        others = {key: value for key, value in options.items() if key != "split"}
-        return self._import_graph(name, found, **_file_options(others))
-
-    def import_dgl(self, graph: Any, name: str, **options: Any) -> Dataset:
-        """Imports a homogeneous `dgl.DGLGraph` with `ndata` feat, label, train_mask, val_mask."""
-        return self._import_graph(name, sources.from_dgl(graph, options), **_file_options(options))
-
-    def import_ogb(self, dataset: Any, name: str, **options: Any) -> Dataset:
-        """Imports an `ogb.nodeproppred.NodePropPredDataset` of one graph with one label a node.
-
-        Where the dataset says that edges are stored once (`add_inverse_edge`) it has added them.
-        """
-        return self._import_graph(
-            name, sources.from_ogb(dataset, options), **_file_options(options)
-        )
-
-    def import_frames(
-        self,
-        nodes: Any,
-        edges: Any,
-        name: str,
-        *,
-        directed: bool = False,
-        task: Task | None = None,
-        feature_dtype: str | None = None,
-        progress: Report | bool = False,
-        staging: PathLike | None = None,
-    ) -> Dataset:
-        """Imports two tables: frames of pandas or polars, pyarrow tables. Needs pyarrow.
-
-        `nodes` has `id`, `label`, `split` and columns of numbers, or of lists of numbers, for
-        features; `edges` has `source`, `target` and maybe `weight`, as docs/datasets.md says of
-        tables. Edges are stored in both directions unless `directed`. Tables are written to Parquet
-        files in pieces of 65,536 rows.
-        """
-        put = {"nodes": (tables.put_frame, nodes), "edges": (tables.put_frame, edges)}
-        return self._import_tables(
-            name,
-            put,
-            staging_parent=staging,
-            progress=progress,
-            feature_dtype=feature_dtype,
-            directed=directed,
-            task=task,
-        )
-
-    def import_parquet(
-        self,
-        nodes: PathLike,
-        edges: PathLike,
-        name: str,
-        *,
-        directed: bool = False,
-        task: Task | None = None,
-        feature_dtype: str | None = None,
-        progress: Report | bool = False,
-        staging: PathLike | None = None,
-    ) -> Dataset:
-        """Imports two Parquet files with the columns of `import_frames`, which are not copied."""
-        put = {"nodes": (tables.put_file, nodes), "edges": (tables.put_file, edges)}
-        return self._import_tables(
-            name,
-            put,
-            staging_parent=staging,
-            progress=progress,
-            feature_dtype=feature_dtype,
-            directed=directed,
-            task=task,
-        )
-
-    def import_npz(self, path: PathLike, name: str, **options: Any) -> Dataset:
-        """Imports an .npz file with a sparse adjacency (`adj_indptr`, …) and `attr_…` features.
-
-        Such files have no splits: `train` and `val`, as of `import_arrays`, are needed. Edges are
-        taken as they are. For .npz files with arrays of gnnd's names there is `import_path`.
-        """
-        graph = sources.from_sparse(saved.sparse_graph(path), options)
-        return self._import_graph(name, graph, **_file_options(options))
-
-    def import_path(
-        self,
-        path: PathLike,
-        name: str,
-        *,
-        feature_dtype: str | None = None,
-        directed: bool = False,
-        task: Task | None = None,
-        split: str | int | None = None,
-        progress: Report | bool = False,
-    ) -> Dataset:
-        """Imports what lies on the daemon's host, in any format that `gnnctl` takes.
-
-        That is a folder of .npy files, of CSV or Parquet tables, of OGB or of GraphBolt, or an
-        .npz file. `split` is one of several: the column of masks, or the name of an OGB folder's.
-        `progress=True` prints how far it is; a function gets it as (share, message).
-        """
-        request = dataset_service_pb2.ImportDatasetRequest(
-            dataset_id=name,
-            source=os.path.abspath(path) if self.is_same_host else os.fspath(path),
-            feature_dtype=dtype_number(feature_dtype),
-            directed=directed,
-            task=task_number(task),
-            split="" if split is None else str(split),
-            request_id=request_id(),
-        )
-        return import_source(self.connection, request, progress)
 
     def dataset(self, name: str) -> Dataset:
         """One dataset. `NotFound`."""
@@ -389,11 +174,6 @@ class Client:
 
     # Below.
 
-    @property
-    def is_same_host(self) -> bool:
-        """Whether the daemon sees this process's files."""
-        return self.connection.is_local_socket or self.host.hostname == socket.gethostname()
-
     def _pages(self, method: Any, request: Any) -> Iterator[Any]:
         while True:
             page = self.connection.call(method, request)
@@ -401,70 +181,6 @@ class Client:
             if page.next_page_token == "":
                 return
             request.page_token = page.next_page_token
-
-    def _import_graph(
-        self,
-        name: str,
-        graph: sources.Graph,
-        feature_dtype: str | None = None,
-        link: bool = False,
-        staging_parent: PathLike | None = None,
-        *,
-        progress: Report | bool = False,
-        task: Task | None = None,
-        split: int | None = None,
-    ) -> Dataset:
-        staging.require_shared(self.is_same_host, staging_parent)
-        dtype = dtype_number(feature_dtype)
-        with staging.staging_folder(staging_parent, self.host.state_dir) as folder:
-            is_callers = [staging.put_array(folder, *item) for item in graph.arrays.items()]
-            for file, text in graph.texts().items():
-                staging.put_text(folder, file, text)
-            may_link = staging.may_link(folder, self.host.state_dir)
-            request = dataset_service_pb2.ImportDatasetRequest(
-                dataset_id=name,
-                source=str(folder),
-                format=dataset_service_pb2.IMPORT_FORMAT_NPY,
-                feature_dtype=dtype,
-                link=may_link and (link or not any(is_callers)),
-                task=task_number(task),
-                split="" if split is None else str(split),
-                request_id=request_id(),
-            )
-            return import_source(self.connection, request, progress)
-
-    def _import_tables(
-        self,
-        name: str,
-        put: Mapping[str, tuple[Callable[[Path, str, Any], None], Any]],
-        *,
-        staging_parent: PathLike | None,
-        progress: Report | bool,
-        feature_dtype: str | None,
-        directed: bool,
-        task: Task | None,
-    ) -> Dataset:
-        staging.require_shared(self.is_same_host, staging_parent)
-        dtype = dtype_number(feature_dtype)
-        with staging.staging_folder(staging_parent, self.host.state_dir) as folder:
-            for table, (write, source) in put.items():
-                write(folder, table, source)
-            request = dataset_service_pb2.ImportDatasetRequest(
-                dataset_id=name,
-                source=str(folder),
-                feature_dtype=dtype,
-                directed=directed,
-                task=task_number(task),
-                request_id=request_id(),
-            )
-            return import_source(self.connection, request, progress)
-
-
-def _file_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the options of an import is not part of the graph."""
-    same = {name: name for name in ("feature_dtype", "link", "progress", "task", "split")}
-    names = {**same, "staging": "staging_parent"}
-    return {names[key]: value for key, value in options.items() if key in names}
 
 
 def _arguments() -> list[str]:

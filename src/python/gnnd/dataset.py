@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-import numpy as np
 from google.protobuf.message import Message
 
 from gnnd.connection import Connection, request_id
-from gnnd.errors import GnndError, ImportFailed, Violation, wrong
+from gnnd.errors import GnndError, ImportFailed, Violation
 from gnnd.v1 import dataset_service_pb2 as pb
 from gnnd.v1 import types_pb2 as types
-from gnnd.words import one_of, shown
 
-FEATURE_DTYPES = {None: 0, "float32": 1, "float16": 2}
 #: What is learnt of a node.
 Task = Literal["CLASSIFICATION", "MULTI_LABEL", "REGRESSION"]
 NOUNS: dict[Task, str] = {
@@ -33,8 +30,12 @@ WAIT_MS = 500
 class Dataset:
     """A dataset of the daemon, as it was when this was made."""
 
-    def __init__(self, connection: Connection, message: pb.Dataset) -> None:
+    def __init__(
+        self, connection: Connection, message: pb.Dataset, notices: Sequence[str] = ()
+    ) -> None:
         self._connection = connection
+        #: What this package noticed of the objects that it was made of.
+        self._noticed = list(notices)
         #: What the daemon says, as `gnnd.v1.Dataset`.
         self.message = message
 
@@ -86,8 +87,11 @@ class Dataset:
 
     @property
     def notices(self) -> list[str]:
-        """What the import wants its user to know, a sentence each."""
-        return [line for line in self.message.message.split("\n") if line]
+        """What the import wants its user to know, a sentence each.
+
+        Of objects in memory the import's own answer says more than `Client.dataset` later.
+        """
+        return self._noticed + [line for line in self.message.message.split("\n") if line]
 
     def delete(self) -> None:
         """Removes it with its files. `NotPossibleNow` while a job uses it."""
@@ -108,30 +112,11 @@ def task_of(number: int) -> Task:
     return TASKS[max(number, types.DATASET_TASK_CLASSIFICATION)]
 
 
-def task_number(task: str | None) -> Any:
-    """For a message; None lets the labels tell."""
-    if task is None:
-        return 0
-    name = str(task).upper().replace("-", "_")
-    if name not in NOUNS:
-        raise wrong("an import", Violation("task", one_of(task, NOUNS)))
-    return types.DatasetTask.Value(f"DATASET_TASK_{name}")
-
-
-def dtype_number(dtype: Any) -> Any:
-    """For a message; `dtype` is a name, or numpy's type. None takes what the features have."""
-    try:
-        name = None if dtype is None else np.dtype(dtype).name
-    except TypeError:
-        name = str(dtype)
-    if name not in FEATURE_DTYPES:
-        text = f"{shown(dtype)}: expected 'float32' or 'float16'"
-        raise wrong("an import", Violation("feature_dtype", text))
-    return FEATURE_DTYPES[name]
-
-
 def import_source(
-    connection: Connection, request: pb.ImportDatasetRequest, progress: Report | bool = False
+    connection: Connection,
+    request: pb.ImportDatasetRequest,
+    progress: Report | bool = False,
+    notices: Sequence[str] = (),
 ) -> Dataset:
     """Imports a file or folder of the daemon's host and waits for it.
 
@@ -152,7 +137,7 @@ def import_source(
         raise
     if operation.HasField("error"):
         raise _failure(operation.error)
-    return Dataset(connection, _unpacked(operation.response))
+    return Dataset(connection, _unpacked(operation.response), notices)
 
 
 def _print(share: float, message: str) -> None:

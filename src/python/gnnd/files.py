@@ -126,7 +126,7 @@ class Predictions:
 
     def in_order_of(self, wanted: Any) -> Predictions:
         """Of `wanted` nodes, or their ids as texts, in their order; one may come twice."""
-        if np.asarray(wanted).dtype.kind != "U":
+        if np.asarray(wanted).dtype.kind not in "UO":
             nodes = np.asarray(wanted, np.int64)
             order = np.argsort(self.nodes, kind="stable")
             rows = order[np.searchsorted(self.nodes, nodes, sorter=order)]

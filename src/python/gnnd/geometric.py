@@ -7,6 +7,7 @@ from typing import Any
 
 from gnnd.errors import GnndError, missing
 
+#: torch_geometric's names of models. GCN is our own class of that name (`gnnd.modules`).
 _CLASSES = {
     "GRAPHSAGE": "GraphSAGE",
     "PINSAGE": "GraphSAGE",
@@ -29,6 +30,8 @@ def module(facts: Mapping[str, Any], spec: Mapping[str, Any], parameters: Mappin
         from torch_geometric.nn import models
     except ImportError:
         raise missing("torch_geometric", "pyg", "job.to_pyg()") from None
+    from gnnd import modules
+
     about = facts["model"]
     _refuse_others(about, spec)
     given = spec.get("model", {})
@@ -40,14 +43,15 @@ def module(facts: Mapping[str, Any], spec: Mapping[str, Any], parameters: Mappin
     if norm == "LAYER":
         options |= {"norm": "layer_norm", "norm_kwargs": {"mode": "node"}}
     if norm == "L2":
-        options |= {"norm": _unit_rows(), "act_first": True}
+        options |= {"norm": modules.UnitRows(), "act_first": True}
     if about["type"] in ("GAT", "GATV2"):
         v2 = about["type"] == "GATV2"
         options |= {"heads": about["heads"], "v2": v2, "residual": about["residual"]}
     if about["type"] == "PINSAGE":
         options["project"] = True
     sizes = (about["in_dim"], about["hidden_dim"], about["layers"], about["out_dim"])
-    made = getattr(models, _CLASSES[about["type"]])(*sizes, **options)
+    kind = modules.GCN if about["type"] == "GCN" else getattr(models, _CLASSES[about["type"]])
+    made = kind(*sizes, **options)
     made.load_state_dict(tensors(parameters))
     made.eval()
     if not facts["standardized_features"]:
@@ -118,30 +122,8 @@ def torch_of(what: str) -> Any:
     return torch
 
 
-def _unit_rows() -> Any:
-    """Rows divided by their Euclidean norms."""
-    import torch
-
-    class UnitRows(torch.nn.Module):  # type: ignore[misc]
-        def forward(self, x: Any) -> Any:
-            return torch.nn.functional.normalize(x)
-
-    return UnitRows()
-
-
 def standardizing(model: Any, mean: Any, deviation: Any) -> Any:
     """`model` behind (x - mean) / deviation of every column, in double precision."""
-    import torch
+    from gnnd import standardized
 
-    class Standardized(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-            self.register_buffer("mean", torch.tensor(mean, dtype=torch.float64))
-            self.register_buffer("deviation", torch.tensor(deviation, dtype=torch.float64))
-
-        def forward(self, x: Any, *args: Any, **options: Any) -> Any:
-            rows = ((x.double() - self.mean) / self.deviation).float()
-            return self.model(rows, *args, **options)
-
-    return Standardized().eval()
+    return standardized.Standardized(model, mean, deviation).eval()

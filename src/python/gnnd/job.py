@@ -15,6 +15,7 @@ from gnnd import files, geometric, history, onnx, watch
 from gnnd.connection import request_id
 from gnnd.dataset import Dataset, Task, task_of
 from gnnd.errors import GnndError, JobCancelled, JobFailed, NotFound, Violation, missing, wrong
+from gnnd.parts import is_mask
 from gnnd.spec import plain
 from gnnd.staging import put_array, put_text, require_shared, staging_folder
 from gnnd.v1 import (
@@ -26,6 +27,7 @@ from gnnd.v1 import (
     job_service_pb2,
     types_pb2,
 )
+from gnnd.values import Unfit, masked_array
 from gnnd.words import one_of, shown
 
 if TYPE_CHECKING:
@@ -310,7 +312,7 @@ class Job:
 
         Args:
             nodes: `"all"`, `"train"`, `"val"`, `"test"`, or [n] nodes in any order: their numbers,
-                a mask [N] of bool, or, of a dataset that has them, their ids as texts.
+                a mask [N] of bool or of 0 and 1, or, where the dataset has ids, these as texts.
             logits: Whether to have [n, C] logits, too.
             probabilities: Whether to have [n, C] probabilities, too.
             ids: Whether to have [n] ids, where the dataset has them. They come in a table that has
@@ -330,7 +332,7 @@ class Job:
         if wanted is None and nodes not in _PREDICTED:
             text = f"{one_of(nodes, _PREDICTED)}; of one node, [{shown(nodes)}]"
             raise wrong("job.predict()", Violation("nodes", text))
-        by_ids = wanted is not None and wanted.dtype.kind == "U"
+        by_ids = wanted is not None and wanted.dtype == object
         outputs = {"LOGITS": logits, "PROBABILITIES": probabilities}
         has_ids = by_ids or (not any(outputs.values()) if ids is None else ids)
         inference: dict[str, Any] = {
@@ -349,6 +351,10 @@ class Job:
         self.wait()
         if wanted is None:
             return self._predicted(spec, keep)
+        if not by_ids:
+            predicted = dataset.id if isinstance(dataset, Dataset) else dataset
+            about = self._client.dataset(predicted or self.message.effective_spec.dataset)
+            wanted = _numbered(wanted, about.num_nodes)
         # Numbers go by a file: a spec's texts would be ids where ids are numbers.
         if by_ids and len(wanted) <= _LISTED_MAX:
             inference["node_ids"] = wanted.tolist()
@@ -416,13 +422,44 @@ class Job:
 
 
 def _listed(nodes: Any) -> Any:
-    """[n] numbers or texts, of those in any form that names nodes."""
-    found = np.asarray(nodes).reshape(-1)
-    if found.dtype == object and all(isinstance(node, str) for node in found):
-        found = found.astype(str)
-    if found.dtype == bool:
-        return np.flatnonzero(found)
-    if found.size > 0 and found.dtype.kind not in "iuU":
+    """[n] numbers, texts as objects, or a mask, of those in any form that names nodes."""
+    if isinstance(nodes, (range, set, frozenset)):
+        nodes = sorted(nodes)
+    try:
+        found = masked_array(nodes)
+        if isinstance(found, np.ma.MaskedArray) or found.dtype == object:
+            is_text = found.dtype == object
+            lacking = [text is None for text in found] if is_text else np.ma.getmaskarray(found)
+            if np.any(lacking):
+                at = int(np.flatnonzero(lacking)[0])
+                raise Unfit(f"there is none at index {at}: expected numbers, or ids as texts")
+    except Unfit as error:
+        raise wrong("job.predict()", Violation("nodes", str(error))) from None
+    if found.dtype == bool or found.size == 0:
+        return found.astype(bool if found.size > 0 else np.int64)
+    if found.dtype != object and found.dtype.kind not in "iu":
         text = f"they are of type {found.dtype}: expected whole numbers, ids as texts, or a mask"
         raise wrong("job.predict()", Violation("nodes", text))
-    return found
+    return found if found.ndim == 1 else found.reshape(len(found), -1)
+
+
+def _numbered(found: Any, num_nodes: int) -> Any:
+    """[n] numbers of nodes of those, or of a mask."""
+
+    def refuse(text: str) -> None:
+        raise wrong("job.predict()", Violation("nodes", text))
+
+    if found.ndim == 2 and 1 in found.shape:
+        found = found.reshape(-1)
+    if found.ndim != 1:
+        refuse(f"they have shape {found.shape}: expected [n]")
+    if found.dtype == bool:
+        if len(found) != num_nodes:
+            refuse(f"a mask of {len(found):,}: expected one of each of {num_nodes:,} nodes")
+        return np.flatnonzero(found)
+    if is_mask(found, num_nodes):
+        return np.flatnonzero(found)
+    outside = np.flatnonzero((found < 0) | (found >= num_nodes))
+    if outside.size > 0:
+        refuse(f"{found[outside[0]]} at index {outside[0]}: expected 0 to {num_nodes - 1:,}")
+    return found.astype(np.int64)

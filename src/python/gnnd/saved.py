@@ -1,109 +1,103 @@
-"""Graphs in files that only Python reads."""
+"""Graphs in files, read here: by `gnnd_formats` as data alone, or by what the caller trusts."""
 
 from __future__ import annotations
 
 import os
 import pickle
-import zipfile
+import re
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
+import gnnd_formats
+from gnnd.errors import ImportFailed, Violation, missing, wrong
+from gnnd.words import shown
+from gnnd_formats import torch_files
 
-from gnnd.errors import GnndError, ImportFailed, Violation, missing
+_CALL = "import_scipy()"
 
-#: What torch_geometric and the package of OGB call the file of a dataset in its `processed`.
-PROCESSED = ("data.pt", "geometric_data_processed.pt")
+
+def graph_in(format: str, path: str | os.PathLike[str], directed: bool = False) -> Any:
+    """The `gnnd_formats.Graph` of a file or folder. No code of it runs."""
+    try:
+        with reading(path):
+            return gnnd_formats.read(format, path, directed=directed)
+    except gnnd_formats.FormatError as error:
+        raise _failed(error) from None
 
 
 def torch_graph(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
     """The graph of a file of `torch.save`, or of a dataset's folder of torch_geometric.
 
-    Tensors are mapped, not read. Without `trust` nothing but tensors, plain values and
-    torch_geometric's graphs is loaded, so that no code of the file runs.
+    A `gnnd_formats.Graph`; with `trust` the object itself, for which the file's code is run.
     """
     try:
         import torch
     except ImportError:
         raise missing("torch", "pyg", "import_pyg of a file") from None
-    file = _file_of(Path(path))
+    if not trust:
+        return graph_in("PYG", path)
     try:
-        with reading(file), nullcontext() if trust else _only_graphs(torch):
-            loaded = torch.load(file, map_location="cpu", mmap=True, weights_only=not trust)
-    except pickle.UnpicklingError as error:
-        raise GnndError(
-            f"{file} holds more than tensors and a graph ({_first_line(error)}): trust=True loads "
-            "it, which runs whatever code the file has"
+        file = torch_files.file_of(Path(path))
+        with reading(file):
+            loaded = torch.load(file, map_location="cpu", weights_only=False)
+    except gnnd_formats.FormatError as error:
+        raise _failed(error) from None
+    except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
+        text = f"is no whole file of torch.save: {_first_line(error)}"
+        raise ImportFailed(
+            "a file cannot be read", violations=[Violation(str(path), text)]
         ) from None
-    except RuntimeError as error:
-        raise GnndError(f"{file} is no whole file of torch.save: {_first_line(error)}") from None
-    return _graph_of(loaded, file)
+    return _graph_of(loaded)
 
 
-def _file_of(path: Path) -> Path:
-    if not path.is_dir():
-        return path
-    places = [folder / name for folder in (path, path / "processed") for name in PROCESSED]
-    found = next((place for place in places if place.is_file()), None)
-    if found is None:
-        raise GnndError(f"{path} has no {' or '.join(PROCESSED)}, nor has a folder processed in it")
-    return found
-
-
-def _only_graphs(torch: Any) -> AbstractContextManager[Any]:
-    """Lets `weights_only` pass torch_geometric's graphs, where it is installed."""
-    try:
-        from torch_geometric.data import data, storage
-    except ImportError:
-        return nullcontext()
-    kinds = [data.Data, data.DataEdgeAttr, data.DataTensorAttr, storage.GlobalStorage]
-    allowed: AbstractContextManager[Any] = torch.serialization.safe_globals(kinds)
-    return allowed
-
-
-def _graph_of(loaded: Any, file: Path) -> Any:
+def _graph_of(loaded: Any) -> Any:
     """Of (data, slices, …) as datasets save them, of a graph, or of tensors by name."""
     graph = loaded
-    if isinstance(loaded, tuple):
+    if isinstance(loaded, tuple) and loaded:
         graph, slices = loaded[0], loaded[1] if len(loaded) > 1 else None
         several = max((len(ends) - 1 for ends in (slices or {}).values()), default=1)
         if several > 1:
-            raise GnndError(f"{file} holds {several} graphs: gnnd learns from one")
-    if isinstance(graph, Mapping):
-        graph = SimpleNamespace(**graph)
-    if not hasattr(graph, "edge_index") and not hasattr(graph, "adj_t"):
-        raise GnndError(f"{file} holds a {type(loaded).__name__} without edge_index or adj_t")
-    return graph
+            text = f"the file holds {several} graphs: gnnd learns from one"
+            raise wrong("import_pyg()", Violation("data", text))
+    return SimpleNamespace(**graph) if isinstance(graph, Mapping) else graph
 
 
-def sparse_graph(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The arrays of an .npz file with a sparse adjacency, as benchmarks of citations come.
+def networkx_graph(path: str | os.PathLike[str]) -> Any:
+    """The networkx graph of a .gml, .graphml, .gexf or .json file."""
+    from gnnd_formats import networkx_files
 
-    `adj_data`, `adj_indices`, `adj_indptr` are rows of targets of each source; features are
-    `attr_matrix` or, sparse, `attr_data` and so on.
-    """
-    with reading(path), _archive(path) as arrays:
-        names = set(arrays.files)
-        lacking = [name for name in ("adj_indptr", "adj_indices") if name not in names]
-        if lacking:
-            has = ", ".join(sorted(names))
-            raise GnndError(f"{os.fspath(path)} lacks {' and '.join(lacking)}, it has {has}")
-        indptr, targets = arrays["adj_indptr"], arrays["adj_indices"]
-        sources = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-        found = {"edge_index": np.stack([sources, targets])}
-        values = arrays["adj_data"] if "adj_data" in names else None
-        if values is not None and not np.all(values == 1):
-            found["edge_weights"] = values.astype(np.float32)
-        if "labels" in names:
-            found["labels"] = arrays["labels"]
-        if "attr_matrix" in names:
-            found["features"] = arrays["attr_matrix"]
-        elif "attr_indptr" in names:
-            found["features"] = _dense(arrays)
-    return found
+    try:
+        with reading(path):
+            return networkx_files.load(Path(path))
+    except gnnd_formats.FormatError as error:
+        raise _failed(error) from None
+
+
+def scipy_matrix(path: str | os.PathLike[str]) -> Any:
+    """The sparse matrix of a .npz file of `scipy.sparse.save_npz`, or of a Matrix Market file."""
+    name = os.fspath(path)
+    is_market = re.search(r"\.mtx(\.gz|\.bz2)?$", str(name)) is not None
+    if not is_market and not str(name).endswith(".npz"):
+        text = f"{shown(name)}: expected a sparse matrix, or the path of a .npz or .mtx file"
+        raise wrong(_CALL, Violation("adjacency", text))
+    try:
+        import scipy.io
+        import scipy.sparse
+    except ImportError:
+        raise missing("scipy", "", "import_scipy of a file") from None
+    read = scipy.io.mmread if is_market else scipy.sparse.load_npz
+    try:
+        with reading(path):
+            open(path, "rb").close()
+            return read(name)
+    except (ValueError, KeyError, TypeError, EOFError) as error:
+        text = (
+            f"{os.path.basename(name)} is no sparse matrix that scipy reads: {_first_line(error)}"
+        )
+        raise wrong(_CALL, Violation("adjacency", text)) from None
 
 
 @contextmanager
@@ -122,24 +116,15 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from None
 
 
-def _archive(path: str | os.PathLike[str]) -> Any:
-    try:
-        arrays = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise GnndError(f"{os.fspath(path)} is no .npz file: {_first_line(error)}") from None
-    if not hasattr(arrays, "files"):
-        raise GnndError(f"{os.fspath(path)} is one array: expected an .npz file")
-    return arrays
-
-
-def _dense(arrays: Any) -> np.ndarray:
-    """Of rows that are sparse."""
-    indptr, columns = arrays["attr_indptr"], arrays["attr_indices"]
-    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    dense = np.zeros(tuple(arrays["attr_shape"]), np.float32)
-    dense[rows, columns] = arrays["attr_data"]
-    return dense
+def _failed(error: gnnd_formats.FormatError) -> ImportFailed:
+    found = []
+    for problem in error.problems:
+        is_code = "which is no data" in problem.description
+        more = ", or trust=True, which runs whatever code the file has" if is_code else ""
+        found.append(Violation(problem.path, f"{problem.description}{more}"))
+    return ImportFailed("a file cannot be read", violations=found)
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0]
+    """Without the colours that PyTorch gives its errors."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().split("\n")[0].strip()

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
-import warnings
+import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from gnnd.errors import GnndError, Violation, wrong
-from gnnd.words import advice, one_of, shown
+from gnnd.errors import InvalidRequest, Violation, wrong
+from gnnd.parts import Parts, text_names, wrong_names
+from gnnd.values import Unfit, as_array, is_sparse
+from gnnd.words import advice, shown
 
 #: Options of imports that are not parts of the graph.
-FILE_OPTIONS = {"feature_dtype", "link", "staging", "progress", "task", "split"}
+FILE_OPTIONS = {
+    *("feature_dtype", "link", "staging", "progress", "task", "split"),
+    *("made_features", "random_split"),
+}
 ARRAYS = (
     *("features", "labels", "train", "val", "test"),
     *("edge_index", "indptr", "indices", "edge_weights"),
 )
+_NAMES = {"class_names", "node_names"}
 
 
 @dataclass
@@ -31,113 +38,209 @@ class Graph:
     undirected: bool = False
     #: What the source says is learnt of a node.
     task: str | None = None
+    #: Where no labels tell it.
+    num_nodes: int | None = None
+    #: What its person should know of how it was taken, a sentence each.
+    notices: list[str] = field(default_factory=list)
 
     def texts(self) -> dict[str, str]:
         """Files beside the arrays."""
         meta: dict[str, Any] = {"undirected": self.undirected}
         if self.task is not None:
             meta["task"] = self.task
+        if self.num_nodes is not None and "labels" not in self.arrays:
+            meta["num_nodes"] = self.num_nodes
         if self.class_names is not None:
-            meta["class_names"] = [str(name) for name in self.class_names]
+            meta["class_names"] = self.class_names
         texts = {"meta.json": json.dumps(meta)}
         if self.node_names is not None:
             texts["names.txt"] = "".join(f"{name}\n" for name in self.node_names)
         return texts
 
 
-def as_array(values: Any) -> Any:
-    """A numpy array over the same memory where there is one: of torch tensors, too."""
-    if isinstance(values, np.ndarray):
-        return values
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
-        if str(values.dtype) == "torch.bfloat16":
-            values = values.float()
-        return values.numpy()
-    return np.asarray(values)
+@dataclass(frozen=True)
+class Source:
+    """Where arrays come from, for messages."""
+
+    #: Such as "the graph".
+    what: str
+    #: What the source should call arrays, and what it does have.
+    named: Mapping[str, str] = field(default_factory=dict)
+    there: Iterable[str] = ()
+    num_nodes: int | None = None
+    notices: tuple[str, ...] = ()
 
 
-def _graph(
-    found: Mapping[str, Any],
-    options: Mapping[str, Any],
-    what: str,
-    named: Mapping[str, str] | None = None,
-    there: Iterable[str] = (),
-) -> Graph:
-    """What a source has, with the caller's own arrays above it; says all that is wrong at once.
+def made_of(found: Mapping[str, Any], options: Mapping[str, Any], source: Source) -> Graph:
+    """What a source has, with the caller's own arrays above it; says all that is wrong at once."""
+    known = [*ARRAYS, *sorted({*_NAMES, "undirected", *FILE_OPTIONS})]
+    given = {key: value for key, value in options.items() if value is not None}
+    both = {**found, **given}
+    parts = Parts(called={key: name for key, name in source.named.items() if key not in given})
+    parts.task = str(both["task"]).upper().replace("-", "_") if both.get("task") else None
+    parts.notices += source.notices
+    for key in options:
+        if key not in known:
+            near = advice(key, known)
+            parts.refuse(key, f"there is no such option of an import{near}")
+    _put_names(parts, both)
+    parts.num_nodes = source.num_nodes
+    if parts.num_nodes is None:
+        parts.num_nodes = _rows_of(both)
+    # Weights are named by their edges, and splits are held against labels.
+    for key in ("features", "labels", "edge_index", "indptr", "indices", *ARRAYS[2:5]):
+        if both.get(key) is not None:
+            parts.put(key, both[key])
+    if both.get("edge_weights") is not None:
+        parts.put("edge_weights", both["edge_weights"])
+    if parts.node_names is not None:
+        parts.wrongs += wrong_names(parts.node_names, parts.num_nodes)
+    _note_lacking(parts, both, source)
+    if not parts.wrongs:
+        parts.check()
+    if parts.wrongs:
+        raise wrong("an import", *parts.wrongs)
+    return Graph(
+        {key: parts.arrays[key] for key in ARRAYS if key in parts.arrays},
+        class_names=parts.class_names,
+        node_names=parts.node_names,
+        undirected=bool(both.get("undirected", False)),
+        num_nodes=parts.num_nodes,
+        notices=parts.notices,
+    )
 
-    `named` is what the source should call arrays, and `there` what it does have, for its people.
-    """
-    more = {"class_names", "node_names", "undirected"}
-    known = [*ARRAYS, *sorted(more | FILE_OPTIONS)]
-    unknown = [key for key in options if key not in known]
-    wrongs = [
-        Violation(key, f"there is no such option of an import{advice(key, known)}")
-        for key in unknown
-    ]
-    both = {**found, **{key: value for key, value in options.items() if value is not None}}
-    arrays = {key: as_array(both[key]) for key in ARRAYS if both.get(key) is not None}
-    for key, array in arrays.items():
-        if array.dtype.kind in "OUS":
-            how = "; classes are numbers, class_names=[…] names them" if key == "labels" else ""
-            wrongs.append(Violation(key, f"they are of type {array.dtype}: expected numbers{how}"))
-    for key in ("features", "labels", "train", "val"):
-        if key not in arrays:
-            name = (named or {}).get(key, key)
-            near = advice(name, there)
-            wrongs.append(Violation(key, f"{what} has no {name}, give it as {key}=…{near}"))
-    for at, node in enumerate(both.get("node_names") or []):
-        if "\n" in str(node):
-            text = f"{shown(node)}: expected a text without line breaks"
-            wrongs.append(Violation(f"node_names[{at}]", text))
-    if wrongs:
-        raise wrong("an import", *wrongs)
-    return Graph(arrays, **{key: both[key] for key in more if key in both})
+
+def _put_names(parts: Parts, both: Mapping[str, Any]) -> None:
+    for key, what in (("class_names", "texts"), ("node_names", "texts, one a node")):
+        if both.get(key) is None:
+            continue
+        try:
+            setattr(parts, key, text_names(both[key], what))
+        except Unfit as error:
+            parts.refuse(key, str(error))
+
+
+def _rows_of(both: Mapping[str, Any]) -> int | None:
+    """How many nodes there are, as an array says that has a row for each."""
+    for key, more in (("labels", 0), ("features", 0), ("indptr", 1)):
+        values = both.get(key)
+        shape = getattr(values, "shape", None)
+        if shape is not None and len(shape) > 0:
+            return int(shape[0]) - more
+        if isinstance(values, (list, tuple)):
+            return len(values) - more
+    return None
+
+
+def _note_lacking(parts: Parts, both: Mapping[str, Any], source: Source) -> None:
+    """Refuses a graph without what no import makes, or that may only have called it otherwise."""
+    is_split = both.get("random_split") is not None
+    is_made = both.get("made_features") is not None
+    for key, is_needed in (
+        ("features", False),
+        ("labels", False),
+        ("train", both.get("labels") is not None and not is_split),
+    ):
+        if both.get(key) is not None:
+            continue
+        name = source.named.get(key, key)
+        # A word of another option is no other name of this one.
+        near = advice(name, [other for other in source.there if other not in source.named.values()])
+        if (key == "features" and is_made) or (key == "train" and is_split):
+            continue
+        if is_needed or near:
+            chance = ", or have one by chance, random_split=(0.2, 0.2)" if key == "train" else ""
+            parts.refuse(key, f"{source.what} has no {name}, give it as {key}=…{chance}{near}")
+    if all(both.get(key) is None for key in ("edge_index", "indptr", "indices")):
+        name = source.named.get("edge_index", "edge_index")
+        near = advice(name, source.there)
+        parts.refuse("edge_index", f"{source.what} has no {name}, give it as edge_index=…{near}")
 
 
 def from_arrays(options: Mapping[str, Any]) -> Graph:
     """Of nothing but the caller's own arrays."""
-    return _graph({}, options, "it")
+    return made_of({}, options, Source("it"))
 
 
-def _first(get: Callable[[str], Any], *names: str) -> Any:
-    return next((value for name in names if (value := get(name)) is not None), None)
+def not_a_path(value: Any, call: str, how: str) -> None:
+    """Refuses the path of a file where an object is expected; `how` reads such a file."""
+    if isinstance(value, (str, bytes, os.PathLike)):
+        text = f"{shown(os.fspath(value))} is a path: expected an object; {how}"
+        raise wrong(call, Violation("graph", text))
+
+
+def of_another_kind(value: Any, call: str, expected: str) -> InvalidRequest:
+    """The error of an object that a call knows nothing of."""
+    kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    return wrong(call, Violation("graph", f"it is a {kind}: expected {expected}"))
+
+
+def _first(get: Callable[[str], Any], *names: str) -> tuple[str, Any]:
+    """Of several names the first that is there, and what it names."""
+    found = ((name, get(name)) for name in names)
+    return next((each for each in found if each[1] is not None), (names[0], None))
 
 
 def from_pyg(data: Any, options: Mapping[str, Any]) -> Graph:
     """Of `torch_geometric.data.Data`, or a dataset with one graph."""
-    if not hasattr(data, "edge_index") and hasattr(data, "__getitem__") and len(data) == 1:
-        data = data[0]
-    if hasattr(data, "node_types"):
-        raise GnndError(
-            "the data have several types of nodes or edges, which gnnd does not learn from: "
-            "data.to_homogeneous() makes one graph"
+    data = _one_graph(data)
+    named, found = {"edge_index": "edge_index"}, {}
+    for key, *names in (
+        ("features", "x"),
+        ("labels", "y"),
+        ("train", "train_mask", "train_idx"),
+        ("val", "val_mask", "val_idx", "valid_mask", "valid_idx"),
+        ("test", "test_mask", "test_idx"),
+        ("edge_weights", "edge_weight"),
+    ):
+        named[key], found[key] = _first(lambda name: getattr(data, name, None), *names)
+    notices = []
+    if getattr(data, "edge_attr", None) is not None:
+        notices.append(
+            "edge_attr is not used: models here read no edge features, but one edge_weight an edge"
         )
-
-    def get(name: str) -> Any:
-        return getattr(data, name, None)
-
-    found = {
-        "features": get("x"),
-        "labels": get("y"),
-        "train": _first(get, "train_mask", "train_idx"),
-        "val": _first(get, "val_mask", "val_idx", "valid_idx"),
-        "test": _first(get, "test_mask", "test_idx"),
-        "edge_weights": get("edge_weight"),
-    }
-    if get("edge_attr") is not None:
-        warnings.warn(
-            "edge_attr is not used: models here read no edge features, but one edge_weight an edge",
-            stacklevel=4,
-        )
-    if get("edge_index") is not None:
+    if getattr(data, "edge_index", None) is not None:
         found["edge_index"] = data.edge_index
-    elif get("adj_t") is not None:
+    elif getattr(data, "adj_t", None) is not None:
         # Row v of the transposed adjacency lists what v learns from.
         found["indptr"], found["indices"], weights = _csr(data.adj_t)
         found["edge_weights"] = weights if weights is not None else found["edge_weights"]
-    names = {"features": "x", "labels": "y", "train": "train_mask", "val": "val_mask"}
-    return _graph(found, options, "the data", names, _attributes(data))
+    source = Source(
+        *("the data", named, _attributes(data)),
+        num_nodes=_count(getattr(data, "num_nodes", None)),
+        notices=tuple(notices),
+    )
+    return made_of(found, options, source)
+
+
+def _one_graph(data: Any) -> Any:
+    """The one graph of what `import_pyg` was given."""
+    if isinstance(data, Mapping):
+        data = SimpleNamespace(**{str(key): value for key, value in data.items()})
+    is_graph = hasattr(data, "edge_index") or hasattr(data, "adj_t") or hasattr(data, "node_types")
+    if not is_graph and hasattr(data, "__getitem__") and hasattr(data, "__len__"):
+        if len(data) != 1:
+            text = f"it holds {len(data):,} graphs: gnnd learns from one, data[0]"
+            raise wrong("import_pyg()", Violation("data", text))
+        data = data[0]
+    if hasattr(data, "node_types") and hasattr(data, "edge_types"):
+        types, relations = list(data.node_types), list(data.edge_types)
+        if len(types) != 1 or len(relations) != 1:
+            text = (
+                f"it has types of nodes {types} and of edges {relations}, and gnnd learns from one "
+                "of each: data.to_homogeneous() makes one graph"
+            )
+            raise wrong("import_pyg()", Violation("data", text))
+        together = {**data[relations[0]].to_dict(), **data[types[0]].to_dict()}
+        together.setdefault("num_nodes", data[types[0]].num_nodes)
+        data = SimpleNamespace(**together)
+    if not any(hasattr(data, name) for name in ("edge_index", "adj_t", "x", "y")):
+        raise of_another_kind(data, "import_pyg()", "a torch_geometric.data.Data, or its file")
+    return data
+
+
+def _count(number: Any) -> int | None:
+    return int(number) if isinstance(number, (int, np.integer)) else None
 
 
 def _attributes(data: Any) -> list[str]:
@@ -146,139 +249,131 @@ def _attributes(data: Any) -> list[str]:
     return [str(key) for key in (keys() if callable(keys) else keys or vars(data))]
 
 
-def from_sparse(found: Mapping[str, Any], options: Mapping[str, Any]) -> Graph:
-    """Of the arrays of `saved.sparse_graph`."""
-    return _graph(found, options, "the file")
+def from_file(graph: Any, options: Mapping[str, Any]) -> Graph:
+    """Of a `gnnd_formats.Graph`."""
+    found = {
+        **graph.arrays,
+        **{"class_names": graph.class_names, "node_names": graph.node_names},
+        **{"undirected": graph.undirected},
+    }
+    made = made_of(found, options, Source("the file", notices=tuple(graph.notices)))
+    made.task = made.task or graph.task
+    return made
 
 
 def _csr(matrix: Any) -> tuple[Any, Any, Any]:
-    """Of a `torch_sparse.SparseTensor` or a sparse CSR tensor of torch."""
+    """Of a `torch_sparse.SparseTensor` or a sparse tensor of torch."""
     if hasattr(matrix, "csr"):
         indptr, indices, weights = matrix.csr()
         return indptr, indices, weights
+    if not hasattr(matrix, "to_sparse_csr"):
+        raise wrong(
+            "import_pyg()", Violation("adj_t", f"{shown(matrix)}: expected a sparse matrix")
+        )
     rows = matrix.to_sparse_csr()
-    values = np.asarray(rows.values())
-    weights = None if np.all(values == 1) else values.astype(np.float32, copy=False)
-    return rows.crow_indices(), rows.col_indices(), weights
+    values = as_array(rows.values())
+    return rows.crow_indices(), rows.col_indices(), None if np.all(values == 1) else values
 
 
 def from_scipy(adjacency: Any, options: Mapping[str, Any]) -> Graph:
-    """Of a sparse matrix or array: columns list in-neighbours."""
-    rows, columns = adjacency.shape
-    if rows != columns:
-        raise GnndError(f"the adjacency is {rows} by {columns}: expected as many rows as columns")
-    matrix = adjacency.tocsc()
-    found: dict[str, Any] = {"indptr": matrix.indptr, "indices": matrix.indices}
-    if matrix.data.size > 0 and not np.all(matrix.data == 1):
-        found["edge_weights"] = matrix.data.astype(np.float32, copy=False)
-    return _graph(found, options, "the adjacency")
+    """Of a sparse matrix or array, or of a dense one: columns list in-neighbours."""
+    if not is_sparse(adjacency) and not hasattr(adjacency, "__array__"):
+        raise of_another_kind(adjacency, "import_scipy()", "a scipy.sparse array [N, N]")
+    shape = tuple(adjacency.shape)
+    if len(shape) != 2 or shape[0] != shape[1]:
+        text = f"it has shape {shape}: expected as many rows as columns"
+        raise wrong("import_scipy()", Violation("adjacency", text))
+    notices = []
+    if not hasattr(adjacency, "tocsc"):
+        dense = as_array(adjacency)
+        ends = np.nonzero(dense)
+        found: dict[str, Any] = {"edge_index": np.stack(ends)}
+        values = dense[ends]
+    else:
+        indptr, indices, values = _columns(adjacency)
+        found = {"indptr": indptr, "indices": indices}
+        zeros = int(np.count_nonzero(values == 0))
+        if zeros > 0:
+            notices.append(f"{zeros:,} values of the adjacency are 0, and are edges of weight 0")
+    if values.size > 0 and values.dtype != bool and not np.all(values == 1):
+        found["edge_weights"] = values
+    source = Source("the adjacency", num_nodes=int(shape[0]), notices=tuple(notices))
+    return made_of(found, options, source)
 
 
-def from_networkx(graph: Any, options: Mapping[str, Any]) -> Graph:
-    """Of any networkx graph without parallel edges."""
-    nodes = list(graph.nodes)
-    number = {node: index for index, node in enumerate(nodes)}
-    rest = {key: value for key, value in options.items() if key not in {"split", "weight"}}
-    weight = options.get("weight")
-    edges = list(graph.edges(data=weight)) if weight is not None else list(graph.edges())
-    ends = np.array([[number[u] for u, *_ in edges], [number[v] for _, v, *_ in edges]], np.int64)
-    weights = None if weight is None else np.array([w for *_, w in edges], np.float32)
-    if not graph.is_directed():
-        loops = ends[0] == ends[1]
-        ends = np.concatenate([ends, ends[::-1, ~loops]], axis=1)
-        weights = None if weights is None else np.concatenate([weights, weights[~loops]])
-        rest.setdefault("undirected", True)
-
-    def attribute(name: Any) -> list[Any]:
-        found = [graph.nodes[node].get(name) for node in nodes]
-        if nodes and all(value is None for value in found):
-            there = sorted({str(key) for node in nodes for key in graph.nodes[node]})
-            text = f"no node has that attribute; there are: {', '.join(there) or 'none'}"
-            raise wrong("an import", Violation(str(name), f"{text}{advice(name, there)}"))
-        return found
-
-    found: dict[str, Any] = {
-        "edge_index": ends.reshape(2, -1),
-        "edge_weights": weights,
-        "node_names": [str(node) for node in nodes],
-    }
-    if isinstance(rest.get("features"), str):
-        found["features"] = np.array(attribute(rest.pop("features")), np.float32)
-    if isinstance(rest.get("labels"), str):
-        found["labels"], found["class_names"] = classes_of(attribute(rest.pop("labels")))
-    if options.get("split") is not None:
-        found.update(splits_of(attribute(options["split"])))
-    return _graph(found, rest, "the graph")
-
-
-def classes_of(values: list[Any]) -> tuple[Any, list[str] | None]:
-    """Labels as numbers, -1 for None; texts become classes in their order, NaN is None of others.
-
-    Lists, of several labels or targets a node, become rows.
-    """
-    names = sorted({value for value in values if isinstance(value, str)})
-    width = next((len(value) for value in values if isinstance(value, (list, tuple))), None)
-    if width is not None:
-        rows = [[None] * width if value is None else value for value in values]
-        return np.array(rows, np.float64), None
-    if not names:
-        if any(isinstance(value, float) for value in values):
-            return np.array(values, np.float64), None
-        return np.array([-1 if value is None else value for value in values], np.int64), None
-    number = {name: index for index, name in enumerate(names)}
-    return np.array([-1 if value is None else number[value] for value in values], np.int64), names
-
-
-def splits_of(values: list[Any]) -> dict[str, Any]:
-    """Node ids by the texts train, val and test."""
-    known = {"train": "train", "val": "val", "valid": "val", "test": "test"}
-    unknown = sorted({str(value) for value in values if value and value not in known})
-    if unknown:
-        texts = (one_of(value, ("None", "train", "val", "test")) for value in unknown)
-        raise wrong("an import", *(Violation("split", text) for text in texts))
-    splits = np.array([known[value] if value else "" for value in values])
-    return {name: np.flatnonzero(splits == name) for name in ("train", "val", "test")}
+def _columns(adjacency: Any) -> tuple[Any, Any, Any]:
+    """The arrays of a matrix in CSC form. scipy would add up values of a cell in COO form."""
+    if getattr(adjacency, "format", "") != "coo":
+        matrix = adjacency.tocsc()
+        return matrix.indptr, matrix.indices, matrix.data
+    order = np.lexsort((adjacency.row, adjacency.col))
+    counts = np.bincount(adjacency.col, minlength=adjacency.shape[1])
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    return indptr, adjacency.row[order], adjacency.data[order]
 
 
 def from_dgl(graph: Any, options: Mapping[str, Any]) -> Graph:
-    """Of a `dgl.DGLGraph` with one type of nodes and edges."""
+    """Of a `dgl.DGLGraph` with one type of nodes and edges, or what `dgl.load_graphs` gave."""
+    call = "import_dgl()"
+    if isinstance(graph, (list, tuple)):
+        # (graphs, labels), or the graphs.
+        listed = graph[0] if graph and isinstance(graph[0], (list, tuple)) else graph
+        if len(listed) != 1:
+            text = f"there are {len(listed)} graphs: gnnd learns from one, graphs[0]"
+            raise wrong(call, Violation("graph", text))
+        graph = listed[0]
+    if not all(hasattr(graph, name) for name in ("ntypes", "etypes", "ndata", "edges")):
+        raise of_another_kind(graph, call, "a dgl.DGLGraph")
     if len(graph.ntypes) != 1 or len(graph.etypes) != 1:
-        raise GnndError(
-            "the graph has several types of nodes or edges, which gnnd does not learn from: "
-            "dgl.to_homogeneous makes one graph"
+        text = (
+            f"it has types of nodes {list(graph.ntypes)} and of edges {list(graph.etypes)}, and "
+            "gnnd learns from one of each: dgl.to_homogeneous makes one graph"
         )
-    data, edge_data = graph.ndata, graph.edata
+        raise wrong(call, Violation("graph", text))
     sources, targets = graph.edges(order="eid")
-    found = {
-        "edge_index": np.stack([as_array(sources), as_array(targets)]),
-        "features": _first(data.get, "feat", "features", "x"),
-        "labels": _first(data.get, "label", "labels", "y"),
-        "train": data.get("train_mask"),
-        "val": data.get("val_mask"),
-        "test": data.get("test_mask"),
-        "edge_weights": _first(edge_data.get, "weight", "w"),
-    }
-    names = {"features": "feat", "labels": "label", "train": "train_mask", "val": "val_mask"}
-    return _graph(found, options, "the graph's ndata", names, data.keys())
+    found: dict[str, Any] = {"edge_index": np.stack([as_array(sources), as_array(targets)])}
+    named = {"edge_index": "edges"}
+    for key, data, *names in (
+        ("features", graph.ndata, "feat", "features", "x"),
+        ("labels", graph.ndata, "label", "labels", "y"),
+        ("train", graph.ndata, "train_mask"),
+        ("val", graph.ndata, "val_mask", "valid_mask"),
+        ("test", graph.ndata, "test_mask"),
+        ("edge_weights", graph.edata, "weight", "w"),
+    ):
+        named[key], found[key] = _first(data.get, *names)
+    count = graph.num_nodes() if hasattr(graph, "num_nodes") else None
+    there = [str(key) for key in graph.ndata]
+    source = Source("the graph's ndata", named, there, num_nodes=_count(count))
+    return made_of(found, options, source)
 
 
 def from_ogb(dataset: Any, options: Mapping[str, Any]) -> Graph:
     """Of `ogb.nodeproppred.NodePropPredDataset`: one homogeneous graph."""
+    call = "import_ogb()"
+    not_a_path(dataset, call, "client.import_path takes a dataset's folder")
     if not hasattr(dataset, "get_idx_split"):
-        raise GnndError("expected an ogb.nodeproppred.NodePropPredDataset: gnnd learns of nodes")
-    graph, labels = dataset[0]
+        raise of_another_kind(dataset, call, "an ogb.nodeproppred.NodePropPredDataset")
+    first = dataset[0]
+    graph = first[0] if isinstance(first, (tuple, list)) else first
+    if not isinstance(graph, Mapping):
+        text = "it is one of PygNodePropPredDataset or DglNodePropPredDataset: expected a"
+        text = f"{text} NodePropPredDataset; import_pyg and import_dgl take the graph of those"
+        raise wrong(call, Violation("dataset", text))
     if "edge_index" not in graph:
-        raise GnndError("the graph has several types of nodes or edges: gnnd learns from one")
+        text = "it has several types of nodes or edges: gnnd learns from one"
+        raise wrong(call, Violation("dataset", text))
     split = dataset.get_idx_split()
     found = {
         "edge_index": graph["edge_index"],
         "features": graph.get("node_feat"),
-        "labels": labels,
-        "train": split["train"],
-        "val": split["valid"],
-        "test": split["test"],
+        "labels": first[1],
+        "train": split.get("train"),
+        "val": split.get("valid"),
+        "test": split.get("test"),
     }
-    made = _graph(found, options, "the dataset")
+    source = Source("the dataset", num_nodes=_count(graph.get("num_nodes")))
+    made = made_of(found, options, source)
     if "regression" in str(getattr(dataset, "task_type", "")):
         made.task = "REGRESSION"
     return made

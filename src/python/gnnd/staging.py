@@ -46,7 +46,8 @@ def put_array(folder: Path, name: str, array: Any) -> bool:
     """Makes `NAME.npy` of an array; True where that is the caller's own file, linked.
 
     An array that `numpy.load(..., mmap_mode="r")` gave is its file already: a hard link where the
-    disk is the same, else a copy. Others are written, once, in C order.
+    disk is the same, else a copy. Others are written, once, in C order, and so are arrays that
+    differ from the file that they were mapped from.
     """
     path = folder / f"{name}.npy"
     source = _whole_file(array)
@@ -67,18 +68,59 @@ def put_array(folder: Path, name: str, array: Any) -> bool:
 
 
 def _whole_file(array: Any) -> str | None:
-    """The .npy file that a mapped array is all of, in the form that the daemon reads."""
+    """The .npy file whose bytes a mapped array is, all of them, in the form that the daemon reads.
+
+    An array that was changed where its file was not (mode "c") has no such file, nor has one whose
+    name is another file's by now. What is written through a shared map (modes "r+" and "w+") is in
+    its file at once, for all who read it by its name; a flush brings it to the disk as well.
+    """
     if not isinstance(array, np.memmap) or array.filename is None:
         return None
-    if not array.flags.c_contiguous or array.dtype.byteorder == ">":
+    is_same_memory = array.mode in ("r", "r+", "w+")
+    if not is_same_memory or not array.flags.c_contiguous or array.dtype.byteorder == ">":
         return None
+    path = str(array.filename)
+    if not _is_whole(array, path):
+        return None
+    if array.mode != "r":
+        array.flush()
+    return path
+
+
+def _is_whole(array: np.memmap, path: str) -> bool:
+    """Whether what `path` names now is the file that is mapped, and the array all of it."""
     try:
-        whole = np.load(array.filename, mmap_mode="r")
+        about = os.stat(path)
+        if _mapped_inode(array) != about.st_ino:
+            return False
+        if about.st_size < array.offset + array.nbytes:
+            raise GnndError(
+                f"{path} was cut to {about.st_size:,} bytes after it was mapped: expected "
+                f"{array.offset + array.nbytes:,}; numpy.load reads it anew"
+            )
+        whole = np.load(path, mmap_mode="r")
+    except (OSError, ValueError, EOFError):
+        return False
+    is_same = whole.shape == array.shape and whole.dtype == array.dtype
+    return bool(is_same and whole.offset == array.offset and whole.flags.c_contiguous)
+
+
+def _mapped_inode(array: np.memmap) -> int | None:
+    """Of the file that an array's first byte is mapped from, whatever has its name by now.
+
+    None where the host does not tell: then the array is written anew, which is always right.
+    """
+    address = array.ctypes.data
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                span, _, _, _, inode, *_ = line.split()
+                start, end = (int(bound, 16) for bound in span.split("-"))
+                if start <= address < end:
+                    return int(inode)
     except (OSError, ValueError):
-        return None
-    same = whole.shape == array.shape and whole.dtype == array.dtype
-    is_start = same and whole.offset == array.offset
-    return str(array.filename) if is_start else None
+        pass
+    return None
 
 
 def put_text(folder: Path, name: str, text: str) -> None:

@@ -39,14 +39,15 @@ def put_frame(folder: Path, name: str, frame: Any) -> None:
     table = frame.to_arrow() if hasattr(frame, "to_arrow") else frame
     if isinstance(table, dict):
         with _arrow_errors(name):
-            table = pa.table(table)
+            table = pa.table({_text_of(key): column for key, column in table.items()})
     if isinstance(table, pa.Table):
         with _arrow_errors(name):
             _write(file, table.schema, table.to_batches(max_chunksize=PIECE_ROWS))
         return
-    if not hasattr(table, "iloc"):
+    if not hasattr(table, "iloc") or not hasattr(table, "columns"):
         text = f"{shown(frame)}: expected a frame of pandas or polars, or a pyarrow table"
         raise wrong("import_frames()", Violation(name, text))
+    table = _with_names(name, table)
 
     def pieces(schema: Any) -> Iterator[Any]:
         for start in range(0, len(table), PIECE_ROWS):
@@ -61,6 +62,31 @@ def put_frame(folder: Path, name: str, frame: Any) -> None:
     with _arrow_errors(name):
         schema = pa.schema(fields)
         _write(file, schema, pieces(schema))
+
+
+def _with_names(name: str, table: Any) -> Any:
+    """A frame of pandas whose columns are called by texts, each by its own."""
+    columns = list(table.columns)
+    if getattr(table.columns, "nlevels", 1) > 1 or any(isinstance(each, tuple) for each in columns):
+        levels = getattr(table.columns, "nlevels", len(columns[0]))
+        text = (
+            f"its columns are named on {levels} levels, such as {shown(columns[0])}: expected one; "
+            "frame.droplevel(0, axis=1) leaves the last, frame.columns.map('_'.join) joins them"
+        )
+        raise wrong("import_frames()", Violation(name, text))
+    texts = [_text_of(column) for column in columns]
+    twice = sorted({text for text in texts if texts.count(text) > 1})
+    if twice:
+        text = f"{len(twice)} names are those of several columns: {', '.join(twice[:9])}"
+        raise wrong("import_frames()", Violation(name, f"{text}: expected each once"))
+    if name == "nodes" and "id" not in texts and table.index.name == "id":
+        return _with_names(name, table.reset_index())
+    return table if texts == columns else table.set_axis(texts, axis=1)
+
+
+def _text_of(column: Any) -> str:
+    """A column's name: numbers, as `pandas.DataFrame(matrix)` has them, are their texts."""
+    return column.decode("utf-8", "replace") if isinstance(column, bytes) else str(column)
 
 
 @contextmanager

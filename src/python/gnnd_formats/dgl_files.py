@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gnnd_formats.graph import FormatError, Graph, Problem, rows_of
+from gnnd_formats.graph import FormatError, Graph, Problem, as_mask, rows_of
 
 MAGIC = 0xDD2E4FF046B4A13F
 _HETERO_GRAPH = 0xDD589FBE35224ABF
@@ -46,10 +46,12 @@ def read(path: Path, *, directed: bool = False) -> Graph:
         names = ", ".join(reader.vector(reader.text))
         text = f"has {types} types of nodes ({names}) and {relations} of edges"
         raise reader.wrong(f"{text}: gnnd learns from one; dgl.to_homogeneous makes one graph")
-    return graph_of(node_data[0], edge_data[0] if edge_data else {}, ends[0])
+    return graph_of(node_data[0], edge_data[0] if edge_data else {}, ends[0], path.name)
 
 
-def graph_of(nodes: dict[str, Any], edges: dict[str, Any], ends: np.ndarray) -> Graph:
+def graph_of(
+    nodes: dict[str, Any], edges: dict[str, Any], ends: np.ndarray, file: str = "ndata"
+) -> Graph:
     """What `ndata`, `edata` and edges [2, E] in the order of their ids make."""
 
     def first(data: dict[str, Any], *names: str) -> Any:
@@ -64,7 +66,7 @@ def graph_of(nodes: dict[str, Any], edges: dict[str, Any], ends: np.ndarray) -> 
     for split in ("train", "val", "test"):
         mask = first(nodes, f"{split}_mask", "valid_mask" if split == "val" else f"{split}_mask")
         # DGL stores masks of bool as uint8.
-        found[split] = None if mask is None else mask.astype(bool)
+        found[split] = None if mask is None else as_mask(mask, file, f"{split}_mask")
     return Graph({name: array for name, array in found.items() if array is not None})
 
 

@@ -80,6 +80,21 @@ class Graph:
     notices: list[str] = field(default_factory=list)
 
 
+def as_mask(values: Any, path: str, name: str) -> np.ndarray:
+    """A mask of bool, of one that older versions of a library stored as numbers.
+
+    Raises `FormatError` for anything but 0 and 1, such as ids.
+    """
+    found = np.asarray(values)
+    if found.dtype == bool:
+        return found
+    wrong = np.flatnonzero((found != 0) & (found != 1))
+    if wrong.size > 0:
+        text = f"has {found.reshape(-1)[wrong[0]]} at index {wrong[0]}: expected a mask of 0 and 1"
+        raise FormatError(Problem(f"{path}/{name}", text))
+    return found.astype(bool)
+
+
 def both_ways(edge_index: np.ndarray, num_nodes: int) -> np.ndarray:
     """Edges [2, E] in both directions, each once, without loops: as torch_geometric stores the
     citation benchmarks."""

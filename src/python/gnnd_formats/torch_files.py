@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gnnd_formats.data_pickles import Inert, Refused, unpickler
-from gnnd_formats.graph import FormatError, Graph, Problem, Sparse
+from gnnd_formats.graph import FormatError, Graph, Problem, Sparse, as_mask
 
 #: What datasets of one graph call their file, the likeliest first.
 NAMES = ("data.pt", "data_undirected.pt", "geometric_data_processed.pt")
@@ -188,7 +188,7 @@ def _arrays(fields: Mapping[str, Any], file: Path) -> dict[str, Any]:
         mask = first(*(f"{word}_mask" for word in words))
         ids = first(*(f"{word}_{end}" for word in words for end in ("idx", "index")))
         # Older versions of torch stored masks as numbers.
-        found[split] = np.asarray(array(mask)).astype(bool) if mask is not None else ids
+        found[split] = ids if mask is None else as_mask(array(mask), file.name, f"{split}_mask")
     if found["edge_index"] is None and first("adj_t", "adj") is not None:
         found.update(_rows(fields, file))
     return {name: array(values) for name, values in found.items() if values is not None}

@@ -254,6 +254,26 @@ describe('masks', () => {
     ]);
   });
 
+  test('are so also where nothing but their 0 and 1 says it', async () => {
+    const source = folderOf({
+      ...{ ...graph, ...labels },
+      'train.npy': bytes([3], 1, 0, 0),
+      'val.npy': int64(0, 1, 0),
+      'test.npy': npy('int32', [3, 2], Int32Array.of(0, 0, 0, 0, 0, 1)),
+    });
+    const { numbers } = await tryImport('NPY', source, { split: '1' });
+    expect(['train', 'val', 'test'].map((name) => numbers(`${name}.npy`))).toEqual([[0], [1], [2]]);
+    const ids = { ...pathGraph, 'val.npy': int64(1, 0), 'test.npy': int64(2, 0, 1) };
+    const ofIds = await tryImport('NPY', folderOf(ids));
+    expect(ofIds.numbers('val.npy')).toEqual([0, 1]);
+    expect(ofIds.numbers('test.npy')).toEqual([0, 1, 2]);
+    const other = { ...pathGraph, 'train.npy': int64(1, 0, 1, 0), 'val.npy': int64(1, 1) };
+    expect(await linesOf('NPY', folderOf(other))).toEqual([
+      'train.npy: has 4 values of 0 and 1, which are a mask: expected 3, one for each node',
+      'val.npy: has 2 values of 0 and 1, which are a mask: expected 3, one for each node',
+    ]);
+  });
+
   test('or folders decide, and nothing else has several splits', async () => {
     const split = { split: '0' };
     expect(await linesOf('NPY', folderOf(pathGraph), null, split)).toEqual([
@@ -265,7 +285,8 @@ describe('masks', () => {
     ]);
     const two = npy('int64', [1, 2], BigInt64Array.of(0n, 1n));
     expect(await linesOf('NPY', folderOf({ ...pathGraph, 'train.npy': two }))).toEqual([
-      'train.npy: has int64 (1, 2), expected node ids in one axis, or masks (bool) in columns',
+      'train.npy: has int64 (1, 2), expected node ids in one axis, or masks in columns, ' +
+        'a row for each node',
     ]);
   });
 

@@ -17,11 +17,13 @@ import numpy as np
 
 import gnnd
 from gnnd import (
+    choices,
     client,
     connection,
     dataset,
     files,
     geometric,
+    networks,
     saved,
     sources,
     spec,
@@ -308,22 +310,20 @@ class Sources(unittest.TestCase):
             y = np.array([0, 1, 0])
             edge_index = np.array([[0, 1], [1, 2]])
 
-        lacking = "train_mask, give it as train=…\n.*no val_mask"
+        lacking = (
+            r"train_mask, give it as train=…, or have one by chance, random_split=\(0.2, 0.2\)"
+        )
         with self.assertRaisesRegex(gnnd.GnndError, lacking):
             sources.from_pyg(Data(), {})
         found = sources.from_pyg(Data(), {"train": [0], "val": [1], "staging": "/x"})
         self.assertEqual(set(found.arrays), {"features", "labels", "edge_index", "train", "val"})
 
     def test_that_cannot_be_meant_are_refused_with_the_remedy(self):
-        with self.assertRaisesRegex(gnnd.GnndError, "labels: they are of type <U1.*class_names"):
-            sources.from_sparse({"labels": np.array(["a", "b"])}, {})
         graph = unittest.mock.Mock(nodes={"a": {"x": [1.0]}}, **{"edges.return_value": []})
-        with self.assertRaisesRegex(
-            gnnd.GnndError, "feat: no node has that attribute; there are: x"
-        ):
-            sources.from_networkx(graph, {"features": "feat"})
+        with self.assertRaisesRegex(gnnd.GnndError, "no node has 'feat'; there are: x"):
+            networks.from_networkx(graph, {"features": "feat"})
 
-    def test_of_pyg_keep_the_weights_of_an_adjacency_and_warn_of_edge_features(self):
+    def test_of_pyg_keep_the_weights_of_an_adjacency_and_tell_of_edge_features(self):
         rows = unittest.mock.Mock(
             **{
                 "crow_indices.return_value": np.array([0, 1, 2]),
@@ -338,27 +338,43 @@ class Sources(unittest.TestCase):
         data.x, data.y, data.adj_t = np.ones((2, 1)), np.array([0, 1]), adjacency
         data.edge_attr, data.train_idx, data.val_idx = np.ones((2, 3)), [0], [1]
         data.edge_index = None
-        with self.assertWarnsRegex(UserWarning, "edge_attr is not used"):
-            found = sources.from_pyg(data, {})
+        found = sources.from_pyg(data, {})
+        self.assertRegex(found.notices[0], "edge_attr is not used")
         self.assertEqual(found.arrays["edge_weights"].tolist(), [0.5, 2.0])
 
-    def test_of_nodes_of_networkx_have_classes_labels_or_targets(self):
-        numbers, names = sources.classes_of(["b", None, "a"])
-        self.assertEqual((numbers.tolist(), names), ([1, -1, 0], ["a", "b"]))
-        self.assertEqual(sources.classes_of([2, None, 0])[0].tolist(), [2, -1, 0])
-        targets, names = sources.classes_of([0.5, None, 2])
-        self.assertEqual(str(targets.tolist()), "[0.5, nan, 2.0]")
-        labels, names = sources.classes_of([[1, 0], None, [0, 1]])
-        self.assertEqual(str(labels.tolist()), "[[1.0, 0.0], [nan, nan], [0.0, 1.0]]")
-        self.assertIsNone(names)
+    def test_have_choices_by_their_names(self):
+        def asked(**given):
+            return choices.request_of("a", "/a", given)
 
-    def test_have_tasks_by_their_names(self):
-        numbers = [dataset.task_number(task) for task in (None, "classification", "multi-label")]
+        numbers = [asked(task=task).task for task in (None, "classification", "multi-label")]
         self.assertEqual(numbers, [0, 1, 2])
         self.assertEqual(dataset.task_of(3), "REGRESSION")
         self.assertEqual(dataset.task_of(0), "CLASSIFICATION")
-        with self.assertRaisesRegex(ValueError, "CLASSIFICATION, MULTI_LABEL, REGRESSION"):
-            dataset.task_number("ranking")
+        self.assertEqual(asked(feature_dtype=np.float16).feature_dtype, 2)
+        self.assertEqual(asked(made_features="identity", split=3).made_features, 2)
+        split = asked(random_split=(0.25, 0.5, 7), ignored_columns=["a"]).random_split
+        self.assertEqual((split.validation, split.test, split.random_seed), (0.25, 0.5, 7))
+        with self.assertRaises(ValueError) as caught:
+            asked(
+                task="ranking",
+                random_split=(0.5, 0.6),
+                made_features="degrees",
+                ignored_columns="age",
+                feature_dtype="float23",
+            )
+        found = {each.field: each.description for each in caught.exception.violations}
+        tasks = "CLASSIFICATION, MULTI_LABEL, REGRESSION"
+        self.assertEqual(
+            found,
+            {
+                "feature_dtype": "'float23': expected 'float32' or 'float16'",
+                "task": f"'ranking': expected one of {tasks}",
+                "made_features": "'degrees': expected one of degree, identity; did you mean "
+                "degree?",
+                "random_split": "(0.5, 0.6): expected shares of 0 or more, together less than 1",
+                "ignored_columns": "'age': expected a list of names of columns",
+            },
+        )
 
     def test_of_dgl(self):
         class Graph:
@@ -393,7 +409,7 @@ class Sources(unittest.TestCase):
 
 
 class Saved(unittest.TestCase):
-    def test_sparse_archives_become_edges_and_dense_features(self):
+    def test_sparse_archives_become_edges_both_ways_and_dense_features(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "graph.npz")
             np.savez(
@@ -408,20 +424,29 @@ class Saved(unittest.TestCase):
                 attr_shape=[3, 2],
                 labels=[0, 1, 0],
             )
-            graph = sources.from_sparse(saved.sparse_graph(path), {"train": [0], "val": [1]})
-            self.assertEqual(graph.arrays["edge_index"].tolist(), [[0, 0, 2], [1, 2, 0]])
+
+            def made(options, directed=False):
+                found = saved.graph_in("BENCHMARK_NPZ", path, directed)
+                return sources.from_file(found, options)
+
+            graph = made({"train": [0], "val": [1]})
+            self.assertEqual(graph.arrays["edge_index"].tolist(), [[0, 0, 1, 2], [1, 2, 0, 0]])
             self.assertEqual(graph.arrays["features"].tolist(), [[0, 0.5], [0, 0], [2, 0]])
+            self.assertRegex(graph.notices[0], "both directions.*1 were added")
             self.assertNotIn("edge_weights", graph.arrays)
-            with self.assertRaisesRegex(gnnd.GnndError, "no train, give(.|\n)*no val, give"):
-                sources.from_sparse(saved.sparse_graph(path), {})
+            ends = made({"random_split": (0.2, 0.2)}, directed=True).arrays["edge_index"]
+            self.assertEqual(ends.tolist(), [[0, 0, 2], [1, 2, 0]])
+            with self.assertRaisesRegex(gnnd.GnndError, "no train, give it as train=…, or"):
+                made({})
             np.savez(path, x=[1])
             with self.assertRaisesRegex(gnnd.GnndError, "lacks adj_indptr and adj_indices"):
-                saved.sparse_graph(path)
+                made({})
             path.write_bytes(b"no archive")
-            with self.assertRaisesRegex(gnnd.GnndError, "graph.npz is no .npz file"):
-                saved.sparse_graph(path)
-            with self.assertRaisesRegex(gnnd.GnndError, "none.npz: there is no such file$"):
-                saved.sparse_graph(path.with_name("none.npz"))
+            with self.assertRaisesRegex(gnnd.GnndError, "graph.npz: is no .npz file"):
+                made({})
+            path.unlink()
+            with self.assertRaisesRegex(gnnd.GnndError, "graph.npz: there is no such file$"):
+                made({})
 
 
 class Missing(unittest.TestCase):

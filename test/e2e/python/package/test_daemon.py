@@ -98,7 +98,7 @@ class Imports(unittest.TestCase):
                 features=np.ones((3, 2)),
                 labels=[0, 1, 9, 0],
                 train=[0],
-                val=[7],
+                val=[1],
                 edge_index=[[0, 1], [1, 5]],
             )
         found = [each.field for each in caught.exception.violations]

@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 
 import gnnd
-from gnnd import client, files, sources, spec, words
+from gnnd import client, sources, spec, words
 
 
 class Refusals(unittest.TestCase):
@@ -172,44 +172,36 @@ class Imports(Refusals):
             {
                 "trian": f"{none}; did you mean train?",
                 "sourc": none,
-                "labels": "they are of type <U1: expected numbers; classes are numbers, "
-                "class_names=[…] names them",
-                "train": "the data has no train_mask, give it as train=…; did you mean "
-                "training_mask?",
-                "val": "the data has no val_mask, give it as val=…",
+                "train": "the data has no train_mask, give it as train=…, or have one by chance, "
+                "random_split=(0.2, 0.2); did you mean training_mask?",
             },
         )
-        arrays = {"features": [[1]], "train": [0], "val": [0], "node_names": ["a", "b\nc"]}
+        arrays = {"features": [[1], [2]], "edge_index": [[0], [1]], "node_names": ["a", "b\nc"]}
         found = self.refused(lambda: sources.from_arrays(arrays))
         text = "'b\\nc': expected a text without line breaks"
-        lacking = "it has no labels, give it as labels=…"
-        self.assertEqual(found, {"labels": lacking, "node_names[1]": text})
-        found = self.refused(lambda: sources.splits_of(["trian", None, "train"]))
-        self.assertRegex(found["split"], "'trian': expected one of None, train.*did you mean train")
+        self.assertEqual(found, {"node_names[1]": text})
+        found = self.refused(lambda: sources.from_arrays({**arrays, "node_names": ["a"] * 3}))
+        again = "is the name of node 0, too: expected another one for each node"
+        wanted = {f"node_names[{at}]": f"'a': {again}" for at in (1, 2)}
+        wanted["node_names"] = "has 3 names: expected one for each of 2 nodes"
+        self.assertEqual(found, wanted)
 
-    def test_say_which_names_there_are(self):
-        arrays = {key: [0] for key in ("features", "labels", "train", "val")}
-        graph = sources._graph(arrays, {}, "it")
-        found = self.refused(
-            lambda: client.Client._import_graph(AnyClient(), "a", graph, "float23", task="ranking")
-        )
-        self.assertEqual(found, {"feature_dtype": "'float23': expected 'float32' or 'float16'"})
+    def test_say_what_was_typed_and_what_is_there(self):
+        client_ = client.Client.__new__(client.Client)
+        found = self.refused(lambda: client_.import_arrays("a", lables=[0], features=[[1]]))
+        self.assertEqual(found, {"lables": "there is no such argument; did you mean labels?"})
+        found = self.refused(lambda: client_.import_path("/tmp"))
+        self.assertRegex(found["arguments"], "missing a required argument: 'name'.*path, name,")
 
+        class Odd:
+            ntypes = etypes = edges = None
 
-class AnyClient:
-    """As far as imports ask one before they look at what they were given."""
+            @property
+            def ndata(self):
+                return {}["nothing"]
 
-    is_same_host = True
-
-
-class Predicted(unittest.TestCase):
-    def test_by_numbers_have_ids_beside_them(self):
-        found = files.Predictions(np.array([2, 5]), np.array([0, 1]), ids=["b", "e"])
-        self.assertEqual(found.in_order_of(np.array([5, 2, 5])).ids, ["e", "b", "e"])
-        self.assertEqual(found.in_order_of(np.array(["e", "2"])).nodes.tolist(), [5, 2])
-        unnamed = files.Predictions(np.array([2, 5]), np.array([0, 1]))
-        self.assertEqual(unnamed.in_order_of(np.array(["5"])).nodes.tolist(), [5])
-        self.assertIsNone(unnamed.in_order_of([5]).ids)
+        found = self.refused(lambda: client_.import_dgl(Odd(), "a"))
+        self.assertRegex(found["graph"], "Odd.*KeyError while it was read: 'nothing'")
 
 
 if __name__ == "__main__":
