@@ -48,6 +48,7 @@ import type { CoreAddon } from './native/contract.ts';
 import { loadCore } from './native/load.ts';
 import { terminalStates } from './records/job-record.ts';
 import { openStore, type Store } from './store/store.ts';
+import { DataWitness } from './supervisor/data-witness.ts';
 import { findDevices, type HostDevices } from './supervisor/host-devices.ts';
 import { createPreparer } from './supervisor/preparer.ts';
 import type { PropagationEnd } from './supervisor/propagation-types.ts';
@@ -112,12 +113,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { jobsFolder, featuresFolder, propagationsFolder: folder } = foldersOf(config);
   sweep([jobsFolder, featuresFolder, folder], log);
   const datasets = datasetsOf(config, { store, native, log, clock });
-  const propagations = propagationsIn(folder, native, metrics);
+  const witness = new DataWitness(log);
+  const ended = (end: PropagationEnd) => metrics.propagationEnded(end);
+  const propagations = new Propagations({ folder, native, clock, witness, ended });
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
   const traces = createJobTraces(config.otlpEndpoint, options);
   let onStoreHealth = () => {};
   const topologies = new Topologies({ native, idleMs: config.topologyIdleMs });
-  const shared = { store, native, topologies, propagations };
+  const shared = { store, native, topologies, propagations, witness };
   const runner = new Runner({
     ...shared,
     ...{ clock, log, jobsFolder },
@@ -274,11 +277,6 @@ function datasetsOf(
 ): Datasets {
   const tasks = createPreparer({ native, stateDir });
   return createDatasets({ folder, sourcesDir, tasks, ...parts });
-}
-
-function propagationsIn(folder: string, native: CoreAddon, metrics: Metrics): Propagations {
-  const ended = (end: PropagationEnd) => metrics.propagationEnded(end);
-  return new Propagations({ folder, native, clock: systemClock, ended });
 }
 
 function propagationsOf(
