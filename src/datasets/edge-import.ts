@@ -1,4 +1,5 @@
 import type { EdgeSorter } from './edge-sorter.ts';
+import { weightProblem } from './edge-weights.ts';
 import { tableSorter, writeTable } from './graph-writer.ts';
 import type { ImportContext } from './import-context.ts';
 import type { NodeIds } from './node-ids.ts';
@@ -71,9 +72,15 @@ function nodeOf(
   return 0;
 }
 
+const notANumber = 'expected a number of 0 or more';
+
 function parseWeight(table: Table, row: TableRow, text: Field): number {
   const value = parseNumber(text);
-  if (value !== null && value >= 0) return value;
-  table.problem(row, `has the weight '${shown(text)}', expected a number of 0 or more`);
+  const given = typeof text === 'number' ? text : Number(textOf(text));
+  const isBeyond = Number.isFinite(given) && Math.fround(given) === Number.POSITIVE_INFINITY;
+  const isNumber = value !== null || isBeyond;
+  const why = isNumber ? weightProblem(given, Math.fround(given)) : notANumber;
+  if (why === null && value !== null) return value;
+  table.problem(row, `has the weight '${shown(text)}', ${why}`);
   return 0;
 }
