@@ -49,6 +49,7 @@ import { claimShared, claimState, type SharedFolders } from './native/folder-cla
 import { loadCore } from './native/load.ts';
 import { terminalStates } from './records/job-record.ts';
 import { openStore, type Store } from './store/store.ts';
+import { DataWitness } from './supervisor/data-witness.ts';
 import { findDevices, type HostDevices } from './supervisor/host-devices.ts';
 import { createPreparer } from './supervisor/preparer.ts';
 import type { PropagationEnd } from './supervisor/propagation-types.ts';
@@ -113,12 +114,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { jobsFolder, featuresFolder, propagationsFolder: folder } = foldersOf(config);
   sweep(jobsFolder, folders.isAlone(config.cacheDir) ? [featuresFolder, folder] : [], log);
   const datasets = datasetsOf(config, { store, native, log, clock, folders });
-  const propagations = propagationsIn(folder, native, metrics);
+  const witness = new DataWitness(log);
+  const ended = (end: PropagationEnd) => metrics.propagationEnded(end);
+  const propagations = new Propagations({ folder, native, clock, witness, ended });
   const jobMetrics = createJobMetrics(metrics, (id) => store.getJob(id));
   const traces = createJobTraces(config.otlpEndpoint, options);
   let onStoreHealth = () => {};
   const topologies = new Topologies({ native, idleMs: config.topologyIdleMs });
-  const shared = { store, native, topologies, propagations };
+  const shared = { store, native, topologies, propagations, witness };
   const runner = new Runner({
     ...shared,
     ...{ clock, log, jobsFolder },
@@ -286,11 +289,6 @@ function datasetsOf(
   // All that was left behind is removed by now.
   folders.share();
   return datasets;
-}
-
-function propagationsIn(folder: string, native: CoreAddon, metrics: Metrics): Propagations {
-  const ended = (end: PropagationEnd) => metrics.propagationEnded(end);
-  return new Propagations({ folder, native, clock: systemClock, ended });
 }
 
 function propagationsOf(

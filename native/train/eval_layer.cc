@@ -19,6 +19,16 @@ namespace {
 
 constexpr uint32_t kGrainRows = 64;
 
+// A row's weights times a power of two, by which the largest lies in [1, 2): a weighted mean has
+// no unit, and sums of weights near the ends of float32 would leave it. Where they do not, the mean
+// has the same bits in any such unit.
+void CopyInUnit(std::span<const float> weights, float* out) {
+  float largest = 0.0F;
+  for (const float weight : weights) largest = std::max(largest, weight);
+  const double unit = largest > 0.0F ? std::ldexp(1.0, -std::ilogb(largest)) : 1.0;
+  for (const float weight : weights) *out++ = static_cast<float>(unit * double{weight});
+}
+
 }  // namespace
 
 void EvalLayer::Begin() {
@@ -126,7 +136,7 @@ std::span<const float> EvalLayer::EdgeWeights(const EvalPart& part) {
         const uint32_t* const sources = topology.indices.data() + first;
         for (uint64_t k = 0; k < degree; ++k) mine[k] = node_norm_[sources[k]];
       } else {
-        std::copy_n(options_.edge_weights.data() + first, degree, mine);
+        CopyInUnit(options_.edge_weights.subspan(first, degree), mine);
       }
     }
   });

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <numeric>
 
 #include "core/base/check.h"
 #include "core/kernels/loss.h"
@@ -167,12 +168,15 @@ std::vector<float> WeightsOf(const ClassWeighting& weighting, const NodeTargets&
       there[c] += bit == 1 ? 1 : 0;
     }
   }
+  // Classes that no training node has take no share: the mean weight of these nodes is 1.
+  const auto nodes = static_cast<double>(std::reduce(there.begin(), there.end()));
+  const auto present = static_cast<double>(
+      std::count_if(there.begin(), there.end(), [](uint64_t count) { return count > 0; }));
   std::vector<float> weights(targets.width, 1.0F);
   for (uint32_t c = 0; c < targets.width; ++c) {
     const bool labels = targets.task == Task::kMultiLabel;
     const auto count = static_cast<double>(there[c]);
-    const double share = labels ? static_cast<double>(known[c]) - count
-                                : static_cast<double>(train.size()) / targets.width;
+    const double share = labels ? static_cast<double>(known[c]) - count : nodes / present;
     if (there[c] > 0 && share > 0) weights[c] = static_cast<float>(share / count);
   }
   return weights;

@@ -72,8 +72,9 @@ NodeTargets TargetsOf(const Dataset& dataset);
 struct ClassWeighting {
   std::vector<float> weights{};  // or none
   // In place of them: each class has the same share of the training nodes' losses, and the mean
-  // weight of these nodes is 1: nodes / (classes * nodes of the class), as scikit-learn's
-  // "balanced". Of labels: nodes that lack one / nodes that have it. 1 where nobody has it.
+  // weight of these nodes is 1: nodes / (classes that one of them has * nodes of the class), as
+  // scikit-learn's "balanced". Of labels: nodes that lack one / nodes that have it. 1 where no
+  // training node has it.
   bool balanced = false;
 };
 // NodeTargets::weights.

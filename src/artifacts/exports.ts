@@ -21,6 +21,7 @@ import {
   parametersOf,
   readCheckpoint,
 } from '../supervisor/checkpoint.ts';
+import type { DataWitness } from '../supervisor/data-witness.ts';
 import {
   type FeaturesRequest,
   type LoadedDataset,
@@ -58,6 +59,7 @@ export interface ExportsOptions {
   readonly store: Store;
   readonly native: CoreAddon;
   readonly topologies: Topologies;
+  readonly witness: DataWitness;
   readonly propagations: Pick<Propagations, 'moments' | 'open' | 'hold'>;
   /** Holds derived features. */
   readonly featuresFolder: string;
@@ -160,7 +162,8 @@ async function standardizationOf(
     await unchangedManifest(job, dataset);
     return await momentsOf(model.inDim, async () => {
       const task = exportTask(options, job, signal);
-      return (await loadFeatures(featuresOf(options, job, dataset), task)).featuresPath;
+      return (await loadFeatures(options.witness, featuresOf(options, job, dataset), task))
+        .featuresPath;
     });
   } catch (error) {
     signal.throwIfAborted();
@@ -268,7 +271,7 @@ async function loadForExport(
   }: { readonly job: JobRecord; readonly dataset: DatasetRecord; readonly signal: AbortSignal },
 ): Promise<LoadedDataset> {
   return await loadDataset(
-    options.topologies,
+    options,
     {
       ...featuresOf(options, job, dataset),
       place: taskTopologyPlace(countsOf(dataset), false),

@@ -7,6 +7,7 @@ import { nativeCodeOf } from '../native/load.ts';
 import type { DatasetRecord } from '../records/dataset-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
+import type { DataWitness } from '../supervisor/data-witness.ts';
 import { layoutOf } from '../supervisor/job-layout.ts';
 import { loadDataset } from '../supervisor/load-dataset.ts';
 import { taskTopologyPlace } from '../supervisor/memory-plan.ts';
@@ -18,6 +19,7 @@ import type { SharedTopology, Topologies } from '../supervisor/topologies.ts';
 export interface SampleEpochsOptions {
   readonly native: CoreAddon;
   readonly topologies: Topologies;
+  readonly witness: DataWitness;
   readonly host: Pick<
     ResolveContext,
     'deviceNames' | 'deviceCores' | 'deviceBits' | 'matrixLibrary' | 'pluginFile'
@@ -50,7 +52,7 @@ export function contextOf({ host }: SampleEpochsOptions, dataset: DatasetRecord)
 
 /** The answer of a child that has the dataset's topology; throws a GnndError for what it lacks. */
 export async function sampleEpochs(
-  { native, topologies, stateDir }: SampleEpochsOptions,
+  { native, topologies, witness, stateDir }: SampleEpochsOptions,
   { dataset, spec, log, samplingPath, signal }: SampleEpochsRequest,
   taskOf: (inputs: FootprintOptions) => Task,
 ): Promise<TaskAnswer> {
@@ -65,7 +67,7 @@ export async function sampleEpochs(
   const alias = spec.sampling.algorithm === 'KHOP_WEIGHTED';
   try {
     const loaded = await loadDataset(
-      topologies,
+      { topologies, witness },
       {
         dataset: { folder: dataset.path, counts: countsOf(dataset) },
         datasetDigest: dataset.digest,

@@ -7,6 +7,7 @@ import { converterOf, OutOfRange, type StoredType } from './convert-array.ts';
 import { type CopyTask, copyArray, isCopyable } from './copy-array.ts';
 import { type ArrayName, arrayNames, arrayTypes, type DatasetFacts } from './dataset-writer.ts';
 import { EdgeSorter, type SortedRows } from './edge-sorter.ts';
+import { BadWeights } from './edge-weights.ts';
 import { ElementReader } from './element-reader.ts';
 import { tableSorter, writeRows, writeTable } from './graph-writer.ts';
 import type { ImportContext } from './import-context.ts';
@@ -196,15 +197,18 @@ export class ArrayImport {
     // What is stored as it came has the same sum.
     const hash = type === stored ? null : createHash('sha256');
     const outside = new OutOfRange();
+    const bad = new BadWeights();
     for await (const block of source.blocks()) {
       hash?.update(block);
       const values = convert(block, (index, value) => outside.see(index, value));
+      if (name === 'edge_weights') bad.see(block, values);
       await target.append(values);
       outside.advance(values.length);
       this.#see(name, values);
       this.#progress.advance(values.length);
     }
     const written = await writer.end(name);
+    if (bad.count > 0) throw badFile(source.path, bad.describe());
     if (outside.count > 0) {
       const isFeatures = name === 'features';
       throw badFile(source.path, outside.describe(isFeatures ? columns : null, stored));
@@ -299,10 +303,13 @@ export class ArrayImport {
       : new EdgeSorter({ numNodes, isWeighted, folder, keep: 'ALL', bothWays: false });
     // The lower row lies behind the whole upper one, so that the array is open twice.
     const second = await this.#set.open('edge_index');
+    let edgeOfBad = '';
     const outside = (_: number, value: number | bigint) => problems.add(source.path, beyond(value));
     const sources = new ElementReader(source, 'uint32', outside);
     const targets = new ElementReader(second, 'uint32', outside);
-    const weights = weightSource && new ElementReader(weightSource, 'float32', () => undefined);
+    const bad = new BadWeights();
+    const see = (given: NpyValues, read: Float32Array) => bad.see(given, read);
+    const weights = weightSource && new ElementReader(weightSource, 'float32', noneIsOutside, see);
     try {
       await targets.skip(numEdges);
       for (let done = 0; done < numEdges; done += edgesAtOnce) {
@@ -316,23 +323,28 @@ export class ArrayImport {
           throw badFile(source.path, `has ${ids[at] ?? 0} ${place}, ${expected}`);
         }
         const of = await weights?.take(count);
+        if (bad.count > 0) {
+          const [source = 0, target = 0] = ends.map((ids) => ids[bad.index - done]);
+          edgeOfBad ||= ` (the edge from ${source} to ${target})`;
+        }
         for (let edge = 0; edge < count; edge += 1) {
           sorter.add(ends[0][edge] ?? 0, ends[1][edge] ?? 0, of?.[edge]);
         }
         await sorter.settle();
         this.#progress.advance(2 * count);
       }
+      if (bad.count > 0) throw badFile(weightSource?.path ?? '', bad.describe(edgeOfBad));
       this.#orientation.expect(numNodes + 1);
       this.#orientation.seeIndptr(BigInt64Array.of(0n));
-      const see = ({ ends, indices }: SortedRows) => {
+      const seeRows = ({ ends, indices }: SortedRows) => {
         this.#orientation.seeIndptr(ends);
         this.#orientation.seeIndices(indices);
       };
       const { isTable } = this.#set;
       const of = { where: (line: number) => `${source.path}:${line}`, isWeighted };
       await (isTable
-        ? writeTable(this.#context, sorter, of, see)
-        : writeRows(sorter, of, writer, see));
+        ? writeTable(this.#context, sorter, of, seeRows)
+        : writeRows(sorter, of, writer, seeRows));
     } finally {
       await second.close();
       await sorter.close();
@@ -409,6 +421,8 @@ function ruleOf(
   if (name !== 'features') return 'ANY';
   return stored === 'float16' ? 'FINITE_FLOAT16' : 'FINITE_FLOAT32';
 }
+
+const noneIsOutside = () => undefined;
 
 /** Of an edge_index, read side by side. */
 const edgesAtOnce = 1 << 16;

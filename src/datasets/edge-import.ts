@@ -1,5 +1,6 @@
 import { type EdgeColumns, edgeColumns } from './edge-columns.ts';
 import type { EdgeSorter } from './edge-sorter.ts';
+import { weightProblem } from './edge-weights.ts';
 import { tableSorter, writeTable } from './graph-writer.ts';
 import type { ImportContext } from './import-context.ts';
 import type { NodeIds } from './node-ids.ts';
@@ -115,10 +116,16 @@ class EndFinder {
   }
 }
 
+const notANumber = 'expected a number of 0 or more';
+
 function parseWeight(table: Table, row: TableRow, text: Field): number {
   const value = parseNumber(text);
-  if (value !== null && value >= 0) return value;
-  const what = `has the weight '${shown(text)}', expected a number of 0 or more`;
+  const given = typeof text === 'number' ? text : Number(textOf(text));
+  const isBeyond = Number.isFinite(given) && Math.fround(given) === Number.POSITIVE_INFINITY;
+  const isNumber = value !== null || isBeyond;
+  const why = isNumber ? weightProblem(given, Math.fround(given)) : notANumber;
+  if (why === null && value !== null) return value;
+  const what = `has the weight '${shown(text)}', ${why}`;
   table.problem(row, what, 'with a weight that is none');
   return 0;
 }

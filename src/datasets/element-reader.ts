@@ -1,5 +1,5 @@
 import { converterOf, type OnOutOfRange } from './convert-array.ts';
-import type { NpySource } from './npy.ts';
+import type { NpySource, NpyValues } from './npy.ts';
 
 /** Elements of an array by so many as somebody wants, as uint32 or float32. */
 export class ElementReader<T extends 'uint32' | 'float32' = 'uint32' | 'float32'> {
@@ -8,14 +8,24 @@ export class ElementReader<T extends 'uint32' | 'float32' = 'uint32' | 'float32'
   /** What was read and not taken. */
   #rest: ArrayOf<T>;
 
-  constructor(source: NpySource, type: T, onOutOfRange: OnOutOfRange) {
+  /** `see` is told of each block as it was given and as it is read. */
+  constructor(
+    source: NpySource,
+    type: T,
+    onOutOfRange: OnOutOfRange,
+    see: (given: NpyValues, read: ArrayOf<T>) => void = () => undefined,
+  ) {
     const convert = converterOf(source.header.type, type);
     const blocks = source.blocks();
     this.#type = type;
     this.#rest = emptyOf(type, 0);
     this.#blocks = (async function* () {
       // A block is valid until the next one only.
-      for await (const block of blocks) yield convert(block, onOutOfRange).slice() as ArrayOf<T>;
+      for await (const block of blocks) {
+        const read = convert(block, onOutOfRange).slice() as ArrayOf<T>;
+        see(block, read);
+        yield read;
+      }
     })();
   }
 

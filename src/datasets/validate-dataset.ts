@@ -1,12 +1,11 @@
-import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { fileProblem } from '../base/file-problem.ts';
 import { readRegular } from '../base/regular-file.ts';
 import type { DatasetManifest } from '../records/dataset-record.ts';
+import { sha256OfArray } from './array-digest.ts';
 import type { DatasetCheck, TaskWatch, Validation } from './data-tasks.ts';
 import { arrayNames, digestOf } from './dataset-writer.ts';
-import { openNpyFile } from './npy.ts';
-import { ImportFailure, ProblemList } from './problems.ts';
+import { ProblemList } from './problems.ts';
 import { manifestCounts, type NativeValidator } from './read-source.ts';
 
 interface ValidateOptions extends TaskWatch {
@@ -53,21 +52,4 @@ async function readManifest(
     problems.add('dataset.json', `cannot be read: ${fileProblem(error)}`);
   }
   return null;
-}
-
-/** Null when the file is no whole array; the native check says why. */
-async function sha256OfArray(path: string, signal: AbortSignal): Promise<string | null> {
-  const hash = createHash('sha256');
-  try {
-    const source = await openNpyFile(path, signal);
-    try {
-      for await (const block of source.blocks()) hash.update(block);
-    } finally {
-      await source.close();
-    }
-  } catch (error) {
-    if (error instanceof ImportFailure) return null;
-    throw error;
-  }
-  return hash.digest('hex');
 }

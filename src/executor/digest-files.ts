@@ -1,28 +1,39 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
+import { sha256OfArray } from '../datasets/array-digest.ts';
 import type { ReportProgress } from '../datasets/import-context.ts';
 
 export interface DigestOptions {
   readonly folder: string;
   readonly names: readonly string[];
+  /** Of the elements of .npy files, without their headers, as dataset.json has them. */
+  readonly elements: boolean;
 }
 
-/** SHA-256 of each file, in hex. Rejects with the system's error. */
+/**
+ * SHA-256 of each file, in hex; empty for one that is no whole array, where elements are asked for.
+ * Rejects with the system's error.
+ */
 export async function digestFiles(
-  { folder, names }: DigestOptions,
+  { folder, names, elements }: DigestOptions,
   progress: ReportProgress,
 ): Promise<readonly string[]> {
   const digests: string[] = [];
   for (const [index, name] of names.entries()) {
     progress(index / names.length, `reading ${name}`);
-    const hash = createHash('sha256');
-    for await (const piece of createReadStream(join(folder, name), { highWaterMark: pieceBytes })) {
-      hash.update(piece);
-    }
-    digests.push(hash.digest('hex'));
+    const path = join(folder, name);
+    digests.push(elements ? ((await sha256OfArray(path)) ?? '') : await sha256OfFile(path));
   }
   return digests;
+}
+
+async function sha256OfFile(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const piece of createReadStream(path, { highWaterMark: pieceBytes })) {
+    hash.update(piece);
+  }
+  return hash.digest('hex');
 }
 
 const pieceBytes = 2 ** 20;

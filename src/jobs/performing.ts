@@ -123,6 +123,7 @@ export class Performing {
     const attempt: JobAttempt = new JobAttempt(input, {
       native: this.#options.native,
       topologies: this.#options.topologies,
+      witness: this.#options.witness,
       propagations: this.#options.propagations,
       clock: this.#options.clock,
       log: this.#options.log.with({ job: jobId, attempt: number }),

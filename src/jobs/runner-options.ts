@@ -4,6 +4,7 @@ import type { CoreAddon } from '../native/contract.ts';
 import type { EpochReport, ExecutorExit, ExecutorRole, JobRecord } from '../records/job-record.ts';
 import type { Store } from '../store/store.ts';
 import type { AttemptPart } from '../supervisor/attempt-types.ts';
+import type { DataWitness } from '../supervisor/data-witness.ts';
 import type { JobAttempt } from '../supervisor/job-attempt.ts';
 import type { Propagations } from '../supervisor/propagations.ts';
 import type { CrewDevice } from '../supervisor/seat.ts';
@@ -15,6 +16,7 @@ export interface RunnerOptions {
   readonly store: Store;
   readonly native: CoreAddon;
   readonly topologies: Topologies;
+  readonly witness: DataWitness;
   readonly propagations: Propagations;
   readonly clock: Clock;
   readonly log: Log;

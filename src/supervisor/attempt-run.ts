@@ -27,6 +27,8 @@ export interface AttemptRunOptions {
   readonly layout: JobLayout;
   /** Of a job that infers. */
   readonly inference: Pick<JobInference, 'publish' | 'stop'>;
+  /** Rejects where the dataset is not any more what it was as the job began. */
+  readonly checkDataset: () => Promise<void>;
   /** Whether Trainers extract a batch ahead. */
   readonly prefetch: boolean;
   readonly cache: Pick<JobCache, 'plan' | 'seen' | 'read'>;

@@ -13,6 +13,7 @@ import type {
   ResumePoint,
 } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import type { DataWitness } from './data-witness.ts';
 import type { ExecutorOutcome } from './exit-reason.ts';
 import type { PropagationMaker } from './propagation-types.ts';
 import type { CrewDevice, Seat, StandbyRoom } from './seat.ts';
@@ -66,6 +67,7 @@ export interface AttemptContext {
   readonly input: AttemptInput;
   readonly native: CoreAddon;
   readonly topologies: Topologies;
+  readonly witness: DataWitness;
   readonly propagations: PropagationMaker;
   readonly log: Log;
   readonly clock: Clock;

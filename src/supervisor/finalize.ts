@@ -27,6 +27,8 @@ export interface FinishOptions {
   readonly reports: EpochReports;
   /** Of a job that infers. */
   readonly inference: Pick<JobInference, 'publish' | 'stop'>;
+  /** Rejects where the dataset is not any more what it was as the job began. */
+  readonly checkDataset: () => Promise<void>;
 }
 
 /** Of a segment that is complete: writes its model, until that is durable or nobody wants it. */
@@ -65,9 +67,10 @@ export class Finish {
 
   async #write(): Promise<void> {
     const { native, clock, log, emit, input } = this.#context;
-    const { segment, layout, reports, inference } = this.#options;
+    const { segment, layout, reports, inference, checkDataset } = this.#options;
     const { signal } = this.#stop;
     emit({ kind: 'phase', phase: 'FINALIZING' });
+    await checkDataset();
     if (infers(input.spec)) log.info('inference.predicted', workOf(native, segment));
     const model = infers(input.spec)
       ? finalPredictionsOf(inference)

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { makeFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import type { Clock } from '../base/clock.ts';
-import { markUsed } from '../base/files.ts';
 import type { FavourOptions, RankedRun, RankOptions } from '../native/contract.ts';
+import type { DataWitness } from './data-witness.ts';
 import { runTask, type TaskOptions } from './task.ts';
 
 /**
@@ -31,18 +31,15 @@ export async function prepareHotOrder(
     readonly datasetDigest: string;
     readonly folder: string;
     readonly clock: Clock;
+    readonly witness: DataWitness;
   },
   options: TaskOptions,
 ): Promise<HotOrder> {
-  const { inputs, datasetDigest, folder, clock } = request;
+  const { inputs, datasetDigest, folder, clock, witness } = request;
   const path = join(folder, `${datasetDigest.slice(0, 32)}-${keyOf(inputs)}-order.npy`);
   const runsPath = path.replace(/order\.npy$/, 'hotness.json');
-  const known = existsSync(path) ? runsIn(runsPath) : null;
-  if (known !== null) {
-    markUsed(path);
-    markUsed(runsPath);
-    return { path, rankMs: 0, runs: known };
-  }
+  const known = (await witness.isSound([path, runsPath], options)) ? runsIn(runsPath) : null;
+  if (known !== null) return { path, rankMs: 0, runs: known };
   makeFolder(folder);
   const startMs = clock.monotonicMs();
   const answer = await runTask({ role: 'RANK', options: { ...inputs, orderPath: path } }, options);
@@ -51,6 +48,7 @@ export async function prepareHotOrder(
   await writeFileAtomic(runsPath, [
     JSON.stringify(runs.map(({ rows, hotness }) => [rows, hotness])),
   ]);
+  await witness.made([path, runsPath], options);
   return { path, rankMs: Math.max(1, Math.round(clock.monotonicMs() - startMs)), runs };
 }
 
@@ -78,7 +76,7 @@ type FavourInputs = Omit<FavourOptions, 'favouredPath'>;
 /** The path of what `cacheFavour` makes of an order. */
 export async function prepareFavoured(
   inputs: FavourInputs,
-  folder: string,
+  { folder, witness }: { readonly folder: string; readonly witness: DataWitness },
   options: TaskOptions,
 ): Promise<string> {
   const { orderPath, rows, hops, hopNodes } = inputs;
@@ -86,8 +84,10 @@ export async function prepareFavoured(
   const facts = JSON.stringify({ favouredVersion, from, rows, hops, hopNodes });
   const key = createHash('sha256').update(facts).digest('hex').slice(0, 16);
   const path = join(folder, `${from}-${key}-favoured.npy`);
-  if (existsSync(path)) markUsed(path);
-  else await runTask({ role: 'FAVOUR', options: { ...inputs, favouredPath: path } }, options);
+  if (!(await witness.isSound([path], options))) {
+    await runTask({ role: 'FAVOUR', options: { ...inputs, favouredPath: path } }, options);
+    await witness.made([path], options);
+  }
   return path;
 }
 

@@ -163,7 +163,8 @@ export class JobAttempt {
     const { prefetch } = cache.plan;
     const perform = this.#perform.bind(this);
     const { inference } = this.#preparation;
-    const options = { crew, plan, layout, prefetch, cache, perform, inference };
+    const checkDataset = () => this.#preparation.checkDataset();
+    const options = { crew, plan, layout, prefetch, cache, perform, inference, checkDataset };
     const run = new AttemptRun(this.#context, options);
     this.#run = run;
     this.#perform(async () => {

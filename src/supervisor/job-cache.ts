@@ -39,7 +39,7 @@ interface RankInputs {
 export class JobCache {
   readonly #input: AttemptInput;
   readonly #native: CoreAddon;
-  readonly #context: Pick<AttemptContext, 'clock' | 'emit'>;
+  readonly #context: Pick<AttemptContext, 'clock' | 'emit' | 'witness'>;
   readonly #abort = new AbortController();
   readonly #tier: HostTier;
   #preparing: Promise<unknown> = Promise.resolve();
@@ -54,7 +54,7 @@ export class JobCache {
   /** Not before it is prepared. */
   #featuresOnDisk = false;
 
-  constructor(context: Pick<AttemptContext, 'input' | 'native' | 'clock' | 'emit'>) {
+  constructor(context: Pick<AttemptContext, 'input' | 'native' | 'clock' | 'emit' | 'witness'>) {
     const { input, native } = context;
     this.#context = context;
     this.#input = input;
@@ -224,8 +224,9 @@ export class JobCache {
       presampleEpochs: spec.cache.presampleEpochs,
       epochs: spec.training.epochs,
     };
+    const { clock, witness } = this.#context;
     return prepareHotOrder(
-      { inputs, datasetDigest, folder: cacheFolder, clock: this.#context.clock },
+      { inputs, datasetDigest, folder: cacheFolder, clock, witness },
       this.#taskOf('rank', topologyFd),
     );
   }
@@ -242,7 +243,9 @@ export class JobCache {
       hopNodes,
     };
     const task = this.#taskOf('favour', topologyFd);
-    this.#favouredPath = await prepareFavoured(inputs, cacheFolder, task);
+    const { witness } = this.#context;
+    const place = { folder: cacheFolder, witness };
+    this.#favouredPath = await prepareFavoured(inputs, place, task);
   }
 
   #taskOf(name: string, topologyFd: number | null): TaskOptions {

@@ -143,6 +143,7 @@ export class JobInference {
     }
     const request = { dataset: trainedDataset, datasetDigest: trainedOn };
     const { featuresPath } = await loadFeatures(
+      this.#context.witness,
       { ...request, standardizedFolder: cacheFolder },
       this.#task(),
     );

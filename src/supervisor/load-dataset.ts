@@ -1,11 +1,10 @@
-import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { makeFolder } from '../base/atomic-file.ts';
-import { markUsed } from '../base/files.ts';
 import { topologyFd as childTopologyFd, type LoadOptions } from '../executor/protocol.ts';
 import type { CoreAddon, DatasetLocation } from '../native/contract.ts';
 import type { TopologyPlace } from '../records/memory-plan.ts';
 import type { AttemptInput } from './attempt-types.ts';
+import type { DataWitness } from './data-witness.ts';
 import { type MomentsFile, momentsPath } from './standardization.ts';
 import { runTask, TaskError, type TaskOptions } from './task.ts';
 import type { SharedTopology, Topologies } from './topologies.ts';
@@ -74,6 +73,7 @@ export interface AttemptDataset {
 interface LoadContext {
   readonly native: CoreAddon;
   readonly topologies: Topologies;
+  readonly witness: DataWitness;
   /** As in FeaturesRequest. */
   readonly moments: MomentsFile | null;
   readonly signal: AbortSignal;
@@ -82,7 +82,7 @@ interface LoadContext {
 async function loadForAttempt(
   input: AttemptInput,
   place: TopologyPlace,
-  { native, topologies, moments, signal }: LoadContext,
+  { native, topologies, witness, moments, signal }: LoadContext,
 ): Promise<AttemptDataset> {
   const { spec, dataset, datasetDigest, cacheFolder, devices, logFolder } = input;
   const standardizedFolder = spec.features.standardize ? cacheFolder : null;
@@ -98,7 +98,7 @@ async function loadForAttempt(
   });
   const nodes = [...new Set(devices.map(({ node }) => node))];
   const features = { dataset, datasetDigest, standardizedFolder, moments };
-  const location = await loadFeatures(features, taskOn(nodes[0] ?? null));
+  const location = await loadFeatures(witness, features, taskOn(nodes[0] ?? null));
   const shared = new Map<number | null, SharedTopology>();
   try {
     for (const node of nodes) {
@@ -114,32 +114,36 @@ async function loadForAttempt(
 
 /** Rejects with a TaskError: DATASET_CORRUPT names the dataset's folder and the file. */
 export async function loadDataset(
-  topologies: Topologies,
+  { topologies, witness }: { readonly topologies: Topologies; readonly witness: DataWitness },
   request: LoadRequest,
   task: LoadTask,
 ): Promise<LoadedDataset> {
-  const location = await loadFeatures(request, task);
+  const location = await loadFeatures(witness, request, task);
   return { location, topology: await shareTopology(topologies, request, task) };
 }
 
-/** The dataset with its features as they are to be read. Rejects as `loadDataset` does. */
+/**
+ * The dataset, which is as it was imported, with its features as they are to be read. Rejects as
+ * `loadDataset` does.
+ */
 export async function loadFeatures(
+  witness: DataWitness,
   { dataset, datasetDigest, standardizedFolder: folder, moments = null }: FeaturesRequest,
   task: LoadTask,
 ): Promise<DatasetLocation> {
+  await witness.checkDataset({ folder: dataset.folder, digest: datasetDigest }, task);
   if (folder === null) return { ...dataset, featuresPath: '' };
   const by = moments === null ? '' : `-by-${moments.digest.slice(0, 32)}`;
   const featuresPath = join(folder, `${datasetDigest.slice(0, 32)}${by}-standardized.npy`);
   const location = { ...dataset, featuresPath };
   makeFolder(folder);
+  const files = [featuresPath, momentsPath(featuresPath)];
   // Two at once write the same bytes, each to a temporary file of its own.
-  if (existsSync(featuresPath)) {
-    for (const path of [featuresPath, momentsPath(featuresPath)]) markUsed(path);
-  } else {
+  if (!(await witness.isSound(files, task))) {
     const topology = { place: 'MEMORY', alias: false } as const;
-    const momentsPath = moments?.path ?? '';
-    const options = { location, standardize: true, momentsPath, topologyFd: null, topology };
-    await load(options, { ...task, topologyFd: null });
+    const from = { standardize: true, momentsPath: moments?.path ?? '' };
+    await load({ location, ...from, topologyFd: null, topology }, { ...task, topologyFd: null });
+    await witness.made(files, task);
   }
   return location;
 }

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { DatasetLocation } from '../native/contract.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { infers } from '../spec/rules/inference.ts';
@@ -12,6 +13,8 @@ import { JobRows } from './job-rows.ts';
 import { type AttemptDataset, DatasetLoad } from './load-dataset.ts';
 import { memoryPlanOf } from './memory-plan.ts';
 import { ModelProbe } from './model-probe.ts';
+import { momentsPath } from './standardization.ts';
+import { TaskError } from './task.ts';
 
 /** What an attempt makes before anybody trains, and holds until its end. */
 
@@ -33,6 +36,8 @@ export class Preparation {
   readonly #load = new DatasetLoad();
   readonly #rows = new JobRows();
   readonly #probe = new ModelProbe();
+  readonly #checks = new AbortController();
+  #checking: Promise<void> = Promise.resolve();
   #dataset: AttemptDataset | null = null;
   #prepared: Prepared | null = null;
 
@@ -44,7 +49,7 @@ export class Preparation {
 
   /** Standardised features, sizes, the topology in shared memory; false when it was stopped. */
   async prepare(isStopped: () => boolean): Promise<boolean> {
-    const { native, input, topologies, emit } = this.#context;
+    const { native, input, topologies, witness, emit } = this.#context;
     emit({ kind: 'phase', phase: 'LOADING_DATASET' });
     const sizes = layoutOf(native, input.spec, input.dataset.counts);
     const memory = this.#memory();
@@ -53,7 +58,7 @@ export class Preparation {
     if (takesRows(input.spec.model.type)) return await this.#prepareRows(sizes, memory, isStopped);
     const moments = isInference ? await this.inference.features() : null;
     if (isStopped()) return false;
-    const from = { native, topologies, moments };
+    const from = { native, topologies, witness, moments };
     const read = () => this.#load.start(input, memory.topology, from);
     const dataset = await timed(this.#context, 'read dataset', read);
     if (isStopped()) {
@@ -77,6 +82,7 @@ export class Preparation {
     isStopped: () => boolean,
   ): Promise<boolean> {
     const { dataset } = this.#context.input;
+    await this.checkDataset();
     const inference = infers(this.#context.input.spec) ? this.inference : null;
     const propagate = () => this.#rows.start(this.#context, inference);
     const rowsFolder = await timed(this.#context, 'propagate', propagate);
@@ -84,6 +90,33 @@ export class Preparation {
     const location = { ...dataset, featuresPath: '' };
     this.#prepared = { layout, dataset: location, topologyFds: new Map(), memory, rowsFolder };
     return !isStopped();
+  }
+
+  /** Rejects unless the dataset, and what was made of it, is as it was: also once all was read. */
+  async checkDataset(): Promise<void> {
+    const { witness, input, native } = this.#context;
+    const task = {
+      cores: input.devices.flatMap(({ cores }) => cores),
+      threads: 1,
+      logPath: join(input.logFolder, 'load.log'),
+      instructionSet: native.hostInstructionSet(),
+      signal: this.#checks.signal,
+      stallMs: input.spec.timeouts.stallMs,
+    };
+    const { dataset, datasetDigest: digest } = input;
+    const features = this.#prepared?.dataset.featuresPath ?? '';
+    const check = async () => {
+      await witness.checkDataset({ folder: dataset.folder, digest }, task);
+      if (features === '' || (await witness.isSound([features, momentsPath(features)], task)))
+        return;
+      const what = `${features} was damaged while the job read it`;
+      throw new TaskError(
+        'DATASET_CORRUPT',
+        `${what}: it is removed, and the next job makes it again`,
+      );
+    };
+    this.#checking = check();
+    await this.#checking;
   }
 
   /** With what only a script itself can say. */
@@ -121,6 +154,8 @@ export class Preparation {
 
   /** Resolves when no process of ours is left. */
   async stop(): Promise<void> {
+    this.#checks.abort();
+    await this.#checking.catch(() => {});
     const parts = [this.#load, this.#rows, this.cache, this.#probe, this.inference];
     await Promise.all(parts.map((part) => part.stop()));
   }

@@ -22,6 +22,7 @@ import type {
   PropagationSource,
   PropagationSpec,
 } from '../records/propagation-record.ts';
+import type { DataWitness } from './data-witness.ts';
 import { FileWitness } from './file-witness.ts';
 import { loadFeatures } from './load-dataset.ts';
 import type {
@@ -45,6 +46,7 @@ export interface PropagationsOptions {
   readonly folder: string;
   readonly native: CoreAddon;
   readonly clock: Clock;
+  readonly witness: DataWitness;
   /** Called when a Propagator ended. */
   readonly ended: (end: PropagationEnd) => void;
 }
@@ -171,7 +173,7 @@ export class Propagations implements PropagationMaker {
     const { datasetDigest } = source;
     const moments = given?.features ?? null;
     const features = { dataset, datasetDigest, standardizedFolder, moments };
-    const location = await loadFeatures(features, task);
+    const location = await loadFeatures(this.#options.witness, features, task);
     // Native code removes what it does not know.
     const folder = join(path, 'rows');
     makeFolder(folder);
@@ -212,7 +214,7 @@ export class Propagations implements PropagationMaker {
     markUsed(join(path, manifestName));
     const folder = join(path, 'rows');
     const digest = async (_: string, names: readonly string[]) => {
-      const options = { folder, names };
+      const options = { folder, names, elements: false };
       const answer = await runTask({ role: 'DIGEST', options }, { ...task, topologyFd: null });
       if (answer.role !== 'DIGEST') throw new Error(`a digest answered ${answer.role}`);
       return answer.value;

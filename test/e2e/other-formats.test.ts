@@ -123,8 +123,8 @@ describe('the program that reads them', () => {
     // In place of Python: what binds itself to its parent as the program does, and then hangs.
     const hang =
       'import os, pathlib, sys, time; from gnnd_formats.__main__ import end_with; ' +
-      'end_with(int(sys.argv[6])); pathlib.Path(sys.argv[-2] + ".pid").write_text(str(os.getpid())); ' +
-      'time.sleep(600)';
+      'end_with(int(sys.argv[6])); note = pathlib.Path(sys.argv[-2] + ".pid"); ' +
+      'note.write_text(str(os.getpid())); time.sleep(600)';
     const stub = place('python');
     writeFileSync(stub, `#!/bin/sh\nexec '${python}' -c '${hang}' - "$@"\n`, { mode: 0o755 });
     const other = await TestDaemon.start({ env: { GNND_PYTHON: stub } });

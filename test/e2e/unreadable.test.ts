@@ -60,10 +60,12 @@ function enlarge(folder: string, id: string): void {
   const place = folderOf(folder, id);
   const { nodes, columns } = largeFeatures;
   const manifest = JSON.parse(readFileSync(join(place, 'dataset.json'), 'utf8'));
+  // A folder of an earlier version may lack a checksum: what is read first is the mapped file.
+  const { 'features.npy': _, ...sha256 } = manifest.sha256;
   rmSync(join(place, 'dataset.json'));
   writeFileSync(
     join(place, 'dataset.json'),
-    JSON.stringify({ ...manifest, num_features: columns }),
+    JSON.stringify({ ...manifest, num_features: columns, sha256 }),
   );
   const header = formatNpyHeader({ type: 'float32', shape: [nodes, columns] });
   rmSync(join(place, 'features.npy'));

@@ -23,7 +23,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-const digest = () => ({ role: 'DIGEST', options: { folder, names: ['file'] } }) as const;
+const digest = () =>
+  ({ role: 'DIGEST', options: { folder, names: ['file'], elements: false } }) as const;
 
 function optionsOf(name: string, onProgress: () => void = () => {}): TaskOptions {
   return {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -207,7 +208,8 @@ TEST_CASE("balanced weights give classes equal shares, and labels as much as nod
   classes.labels = labels;
   const std::vector<int64_t> train = {0, 1, 2, 3, 4, 5};
   const std::vector<float> weights = WeightsOf({.balanced = true}, classes, train);
-  CHECK(weights == std::vector<float>{0.5F, 0.75F, 1.5F, 1.0F});
+  // The last class has no training node: it takes no share.
+  CHECK(weights == std::vector<float>{2.0F / 3, 1.0F, 2.0F, 1.0F});
   CHECK(WeightsOf({.weights = {1, 2}}, classes, train) == std::vector<float>{1, 2});
   const std::vector<uint8_t> bits = {1, 0, 1, 255, 0, 0, 0, 255};
   NodeTargets several;
@@ -218,6 +220,36 @@ TEST_CASE("balanced weights give classes equal shares, and labels as much as nod
   CHECK(WeightsOf({.balanced = true}, several, all) == std::vector<float>{1.0F, 1.0F});
   const std::vector<int64_t> some = {0, 2, 3};
   CHECK(WeightsOf({.balanced = true}, several, some) == std::vector<float>{2.0F, 1.0F});
+}
+
+TEST_CASE("the mean of balanced weights over the training nodes is 1, whatever classes they lack") {
+  for (const uint32_t first : {0U, 1U, 10U, 100U}) {
+    for (const uint32_t step : {1U, 3U, 100U}) {
+      std::vector<int32_t> labels;
+      for (int32_t node = 0; node < 60; ++node) {
+        labels.push_back(static_cast<int32_t>(first + step * static_cast<uint32_t>(node % 7 / 3)));
+      }
+      labels[59] = -1;
+      NodeTargets classes;
+      // Also a class beyond those that any node has.
+      classes.width = first + 3 * step + 1;
+      classes.labels = labels;
+      std::vector<int64_t> train(60);
+      std::iota(train.begin(), train.end(), 0);
+      const std::vector<float> weights = WeightsOf({.balanced = true}, classes, train);
+      double sum = 0;
+      double shares[3] = {0, 0, 0};
+      for (uint32_t node = 0; node < 59; ++node) {
+        const auto label = static_cast<uint32_t>(labels[node]);
+        sum += double{weights[label]};
+        shares[(label - first) / step] += double{weights[label]};
+      }
+      CHECK(sum / 59 == doctest::Approx(1));
+      CHECK(shares[0] == doctest::Approx(shares[1]));
+      CHECK(shares[0] == doctest::Approx(shares[2]));
+      CHECK(weights.back() == 1.0F);
+    }
+  }
 }
 
 TEST_CASE("a node without a known target is no training node, and is named") {

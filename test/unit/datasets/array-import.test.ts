@@ -176,6 +176,29 @@ describe('what users of other libraries bring', () => {
     expect(imported.notices).toEqual([untested]);
   });
 
+  const listed = { ...nodes, 'edge_index.npy': edgeIndex(0, 2, 1, 0, /* to */ 1, 1, 0, 0) };
+  const weightsOf = (...weights: number[]) =>
+    folderOf({ ...listed, 'edge_weights.npy': weights64(weights) });
+  const weights64 = (weights: readonly number[]) =>
+    npy('float64', [weights.length], Float64Array.from(weights));
+
+  test.each([
+    [[1, 1, Number.NaN, 1], 'has NaN at index 2 (the edge from 1 to 0), expected a finite number'],
+    [[1, -2, 1, -3], 'has -2 at index 1 (the edge from 2 to 1) and 1 more, expected a finite'],
+    [[1, 1, 1, 1e39], 'has 1e+39 at index 3 (the edge from 0 to 0), beyond float32: divide all'],
+    [[1e-50, 1, 1, 1], 'has 1e-50 at index 0 (the edge from 0 to 1), which float32 rounds to 0'],
+  ])('a weight that cannot be is named by its place in edge_index: %j', async (weights, said) => {
+    const [line, ...more] = await linesOf('NPY', weightsOf(...weights));
+    expect(line).toContain(`edge_weights.npy: ${said}`);
+    expect(more).toEqual([]);
+  });
+
+  test('weights of any unit that float32 has are taken, and 0 with them', async () => {
+    const imported = await tryImport('NPY', weightsOf(1e-42, 0, 3e38, 1));
+    const stored = [3e38, 1, 1e-42, 0].map(Math.fround);
+    expect(imported.numbers('edge_weights.npy').toSorted()).toEqual(stored.toSorted());
+  });
+
   test('edge_index beyond the nodes, or of another shape, is refused', async () => {
     const beyond = folderOf({ ...nodes, 'edge_index.npy': edgeIndex(0, 1, 2, 3) });
     expect(await linesOf('NPY', beyond)).toEqual([

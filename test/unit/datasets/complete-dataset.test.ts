@@ -87,7 +87,7 @@ describe('features of a graph without', () => {
     expect(story.feature_names).toHaveLength(34);
   });
 
-  test('are one column a node in a small graph, else degrees, and a notice says which', async () => {
+  test('are a column a node in a small graph, else degrees, and a notice says which', async () => {
     const small = await tryImport('NPY', without('features.npy'));
     expect(small.numbers('features.npy')).toEqual([1, 0, 0, 0, 1, 0, 0, 0, 1]);
     expect(small.notices).toContainEqual(expect.stringContaining('a column of its own (identity)'));

@@ -63,6 +63,20 @@ describe('tables of nodes and edges', () => {
     expect(manifest.sha256).not.toHaveProperty(['edge_weights.npy']);
   });
 
+  test.each([
+    ['nan', 'expected a number of 0 or more'],
+    ['', 'expected a number of 0 or more'],
+    ['-1', 'expected a finite number of 0 or more'],
+    ['1e39', 'beyond float32: divide all weights by one number, which changes no result'],
+    ['1e-50', 'which float32 rounds to 0: multiply all weights by one number'],
+  ])('name the line of a weight %j', async (weight, why) => {
+    const text = `source,target,weight\nann,dan,1\nann,cyd,${weight}\n`;
+    const lines = await linesOf('CSV', folderOf({ 'nodes.csv': nodes, 'edges.csv': text }));
+    expect(lines).toEqual([
+      expect.stringContaining(`edges.csv:3: has the weight '${weight}', ${why}`),
+    ]);
+  });
+
   test('keep their direction where that is asked for', async () => {
     const folder = folderOf({ 'nodes.csv': nodes, 'edges.csv': edges });
     const imported = await tryImport('CSV', folder, { directed: true });
@@ -134,7 +148,7 @@ describe('a bad line', () => {
       "edges.csv:4: has the target 'eve', which is no id of the nodes",
       "edges.csv:5: has the source 'zoe', which is no id of the nodes",
       "edges.csv:6: has the weight 'heavy', expected a number of 0 or more",
-      "edges.csv:7: has the weight '-1', expected a number of 0 or more",
+      "edges.csv:7: has the weight '-1', expected a finite number of 0 or more",
       'edges.csv:8: has a quote that is never closed',
     ]);
   });

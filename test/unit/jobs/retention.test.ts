@@ -20,6 +20,7 @@ import { createRetention, type GarbageItem } from '../../../src/jobs/retention.t
 import type { Runner } from '../../../src/jobs/runner.ts';
 import type { CoreAddon } from '../../../src/native/contract.ts';
 import type { Store } from '../../../src/store/store.ts';
+import type { DataWitness } from '../../../src/supervisor/data-witness.ts';
 import { Propagations } from '../../../src/supervisor/propagations.ts';
 import { newJob, someResult } from '../store/job-values.ts';
 import { openTestStore, temporaryFolder } from '../store/store-fixtures.ts';
@@ -56,6 +57,7 @@ function workbench(limits: Partial<RetentionLimits> = {}) {
   const observed: GarbageItem[][] = [];
   const propagations = new Propagations({
     ...{ folder: join(folder, 'propagations'), clock, native: {} as CoreAddon, ended: () => {} },
+    witness: {} as DataWitness,
   });
   const retention = createRetention({
     ...{ store, runner, deletion, jobsFolder, derivedFolder, clock, log: quiet },

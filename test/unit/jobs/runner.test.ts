@@ -6,6 +6,7 @@ import { Runner } from '../../../src/jobs/runner.ts';
 import type { CoreAddon, NativeCode } from '../../../src/native/contract.ts';
 import type { JobState } from '../../../src/records/job-record.ts';
 import type { Store } from '../../../src/store/store.ts';
+import type { DataWitness } from '../../../src/supervisor/data-witness.ts';
 import type { Propagations } from '../../../src/supervisor/propagations.ts';
 import type { Topologies } from '../../../src/supervisor/topologies.ts';
 import { newDataset, newJob } from '../store/job-values.ts';
@@ -56,6 +57,7 @@ function runnerOn(store: Store, { folder, code, observed, devices }: RunnerFacts
   return new Runner({
     store,
     topologies: {} as Topologies,
+    witness: {} as DataWitness,
     propagations: {} as Propagations,
     native: failingNative(code),
     clock: { wallMs: nowMs, monotonicMs: nowMs },

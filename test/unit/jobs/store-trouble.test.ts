@@ -8,6 +8,7 @@ import type { CoreAddon } from '../../../src/native/contract.ts';
 import type { JobResult } from '../../../src/records/job-record.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { AttemptEvent, AttemptInput } from '../../../src/supervisor/attempt-types.ts';
+import type { DataWitness } from '../../../src/supervisor/data-witness.ts';
 import type { Propagations } from '../../../src/supervisor/propagations.ts';
 import type { Seat } from '../../../src/supervisor/seat.ts';
 import type { Topologies } from '../../../src/supervisor/topologies.ts';
@@ -100,6 +101,7 @@ function runnerOn(store: Store, folder: string, health: boolean[] = []): Runner 
     store,
     native: {} as CoreAddon,
     topologies: {} as Topologies,
+    witness: {} as DataWitness,
     propagations: {} as Propagations,
     clock: { wallMs: nowMs, monotonicMs: nowMs },
     log: createLog({ level: 'error', write: nothing }),

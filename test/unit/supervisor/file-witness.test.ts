@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { digestFiles } from '../../../src/executor/digest-files.ts';
-import { FileWitness } from '../../../src/supervisor/file-witness.ts';
+import { FileWitness, vouchMs } from '../../../src/supervisor/file-witness.ts';
 
 /** Counts the files that are read. */
 
@@ -19,19 +19,23 @@ async function folderOf(name: string) {
   const read: string[] = [];
   const digest = async (_: string, names: readonly string[]) => {
     read.push(...names);
-    return await digestFiles({ folder, names }, () => {});
+    return await digestFiles({ folder, names, elements: false }, () => {});
   };
-  const [a = '', b = ''] = await digestFiles({ folder, names: ['a', 'b'] }, () => {});
+  const [a = '', b = ''] = await digestFiles(
+    { folder, names: ['a', 'b'], elements: false },
+    () => {},
+  );
   const files = [
     { name: 'a', sha256: a },
     { name: 'b', sha256: b },
   ];
-  const witness = new FileWitness();
+  const clock = { nowMs: 0 };
+  const witness = new FileWitness({ monotonicMs: () => clock.nowMs });
   const wrong = async () => {
     const found = await witness.wrongOnes(folder, files, digest);
     return found.map(({ path }) => path);
   };
-  return { folder, files, witness, read, wrong };
+  return { folder, files, witness, clock, read, wrong };
 }
 
 it('reads each file once, and none that its writer has just digested', async () => {
@@ -66,4 +70,27 @@ it('rejects where a file is gone', async () => {
   const { folder, wrong } = await folderOf('gone');
   rmSync(join(folder, 'a'));
   await expect(wrong()).rejects.toThrow('ENOENT');
+});
+
+it('reads a file again after a day: what rots below the file system changes no time', async () => {
+  const { clock, read, wrong } = await folderOf('rotten');
+  expect(await wrong()).toEqual([]);
+  clock.nowMs = vouchMs - 1;
+  expect(await wrong()).toEqual([]);
+  expect(read).toEqual(['a', 'b']);
+  clock.nowMs = vouchMs;
+  expect(await wrong()).toEqual([]);
+  expect(read).toEqual(['a', 'b', 'a', 'b']);
+});
+
+it('knows a file as well as before after its times were set by us, and no better', async () => {
+  const { folder, witness, read, wrong } = await folderOf('touched');
+  expect(await wrong()).toEqual([]);
+  const touch = (path: string) => utimesSync(path, 1, 1);
+  await witness.touching(join(folder, 'a'), touch);
+  expect(await wrong()).toEqual([]);
+  expect(read).toEqual(['a', 'b']);
+  writeFileSync(join(folder, 'a'), 'f1rst');
+  await witness.touching(join(folder, 'a'), touch);
+  expect(await wrong()).toEqual([join(folder, 'a')]);
 });
