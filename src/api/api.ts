@@ -235,7 +235,7 @@ function warnWithoutTokens(
   { tokens, log }: Pick<ApiOptions, 'tokens' | 'log'>,
 ): void {
   if (!doors.has('NETWORK') || !tokens.isEmpty()) return;
-  const remedy = 'nobody may use the API over TCP yet: gnnd token create NAME --role ROLE';
+  const remedy = 'nobody may use the API over TCP yet: gnnd token create NAME --role ADMIN';
   log.warn('api.no_tokens', { remedy });
 }
 

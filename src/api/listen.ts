@@ -1,8 +1,8 @@
 import { chmod, lstat, unlink } from 'node:fs/promises';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { isLoopback } from '../base/address.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { isLoopback } from '../config/daemon-config.ts';
 import type { Door } from './access.ts';
 
 /** Where clients connect: a unix socket or a TCP port. */

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { isLoopback } from '../base/address.ts';
 import { type LinkRates, linkClasses } from '../base/link-classes.ts';
 import type { LogLevel } from '../base/log.ts';
 import { type RetentionLimits, retentionKeys, retentionLimitsOf } from './retention-limits.ts';
@@ -290,7 +291,7 @@ function tlsOf(values: ConfigValues, listen: readonly string[], problems: string
     problems.push('insecure_loopback: expected to be unset beside tls_cert');
   }
   const open = hasCert ? [] : listen.filter((text) => /^[^/]+:\d+$/.test(text));
-  const remedy = 'set tls_cert and tls_key and make tokens (gnnd token create)';
+  const remedy = 'set tls_cert and tls_key and make tokens (gnnd token create NAME --role ADMIN)';
   for (const address of open) {
     if (!isLoopback(address.replace(/:\d+$/, ''))) {
       problems.push(`listen: ${address} is open to the network without encryption: ${remedy}`);
@@ -300,11 +301,6 @@ function tlsOf(values: ConfigValues, listen: readonly string[], problems: string
     }
   }
   return tls;
-}
-
-/** Whether a host's name or address is this host's own. */
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || /^\[?::1\]?$/.test(host) || /^127\.[\d.]+$/.test(host);
 }
 
 function integer(

@@ -28,7 +28,10 @@ test.each([
 
 test.each([
   ['task: LINK_PREDICTION', 'link prediction and whole graphs are not there'],
-  ['training: {loss: mse}', 'belongs to the dataset (gnnctl dataset import --task)'],
+  [
+    'training: {loss: mse}',
+    'belongs to the dataset (gnnctl dataset import SOURCE --task regression',
+  ],
   ['pretrained: true', 'gnnctl job create --from'],
   ['model: {aggr: sum}', 'GRAPHSAGE takes the mean'],
   ['model: {edge_dim: 4}', 'no edge features'],
