@@ -1,10 +1,12 @@
 import { existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { typed } from '../base/advice.ts';
 import { messageOf } from '../base/errors.ts';
 import { readRegular } from '../base/regular-file.ts';
 import { type DatasetTask, datasetTasks } from '../records/dataset-record.ts';
 import type { ImportContext } from './import-context.ts';
+import { zipLooksLike } from './looks-like.ts';
 import { type NpySource, openNpyFile, openNpyStream } from './npy.ts';
 import { readZipDirectory, readZipMember } from './npz.ts';
 import { badFile } from './problems.ts';
@@ -106,7 +108,10 @@ export async function npzMembers(path: string, signal: AbortSignal): Promise<Nam
   const members = await readZipDirectory(path);
   const names = [...members.keys()];
   const arrays = names.filter((name) => name.endsWith('.npy'));
-  if (arrays.length === 0) throw badFile(file, notArrays(names));
+  if (arrays.length === 0) {
+    const { what, remedy } = zipLooksLike(names);
+    throw badFile(file, `${what}: ${remedy.replaceAll(/\bFILE\b/g, typed(path))}`);
+  }
   return {
     source: `npz file ${file}`,
     names: arrays.map(stemOf),
@@ -119,14 +124,6 @@ export async function npzMembers(path: string, signal: AbortSignal): Promise<Nam
       return openNpyStream(`${file}/${name}.npy`, member.bytes, chunks, signal);
     },
   };
-}
-
-function notArrays(members: readonly string[]): string {
-  const isTorch = members.some((name) => name.endsWith('/data.pkl') || name === 'data.pkl');
-  if (!isTorch) return 'is a ZIP archive without a .npy array: numpy.savez makes what is read';
-  const lines = 'numpy.savez("graph.npz", x=data.x, y=data.y, edge_index=data.edge_index, …)';
-  const python = 'client.import_pyg(path) of the Python package reads it';
-  return `is a file of torch.save, which is not read here: ${python}, ${lines} makes what is`;
 }
 
 /** Arrays by name, and what the source says beside them. */

@@ -1,4 +1,6 @@
 import { readdir, realpath, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { typed } from '../base/advice.ts';
 import { sleep } from '../base/clock.ts';
 import { fileProblem } from '../base/file-problem.ts';
 import { kindOf, openRegular } from '../base/regular-file.ts';
@@ -6,6 +8,7 @@ import { isInside } from '../base/rooted.ts';
 import type { ImportFormat } from '../records/dataset-record.ts';
 import { importGraphBolt, isGraphBoltFolder } from './graphbolt-import.ts';
 import type { Importer } from './import-context.ts';
+import { fileLooksLike, folderLooksLike, type Looks, startBytes } from './looks-like.ts';
 import { importNpyFolder, importNpzFile, importTableFolder } from './npy-import.ts';
 import { importOgbFolder, isOgbFolder } from './ogb-import.ts';
 import { badFile } from './problems.ts';
@@ -116,29 +119,72 @@ export async function detectFormat(
 
 async function folderFormat(folder: string): Promise<Detection> {
   const names = new Set(await readdir(folder));
-  if (isGraphBoltFolder(names)) return { kind: 'format', format: 'GRAPHBOLT' };
-  if (isOgbFolder(names)) return { kind: 'format', format: 'OGB' };
+  const format = formatOfNames(names);
+  if (format !== null) return { kind: 'format', format };
+  return unread(folder, (await meantBelow(folder, names)) ?? folderLooksLike([...names]));
+}
+
+/** A folder's only file or folder of a format, which may be what was meant. */
+async function meantBelow(folder: string, names: ReadonlySet<string>): Promise<Looks | null> {
+  const few = [...names].filter((name) => !name.startsWith('.')).slice(0, belowMax);
+  const found: string[] = [];
+  for (const path of few.map((name) => join(folder, name))) {
+    const stats = await stat(path).catch(() => null);
+    const isFormat = stats?.isFile() === true ? await isReadFile(path) : await isReadFolder(path);
+    if (isFormat) found.push(path);
+  }
+  const [path, ...others] = found;
+  if (path === undefined || others.length > 0) return null;
+  const what = `is of no format itself, but ${path} in it is`;
+  return { what, remedy: `gnnctl dataset import ${typed(path)} --id NAME` };
+}
+
+const belowMax = 20;
+
+async function isReadFile(path: string): Promise<boolean> {
+  return (await readStart(path)).subarray(0, zipMagic.length).equals(zipMagic);
+}
+
+async function isReadFolder(path: string): Promise<boolean> {
+  const names = await readdir(path).catch(() => []);
+  return formatOfNames(new Set(names)) !== null;
+}
+
+/** Refuses a source for what it is. */
+function unread(source: string, { what, remedy }: Looks): Detection {
+  const read = Object.entries(importers).filter(([, importer]) => importer !== importNotYet);
+  const formats = `gnnd reads ${read.map(([format]) => format).join(', ')} (docs/datasets.md)`;
+  const path = typed(source);
+  const said = remedy === '' ? formats : `${remedy.replaceAll(/\bFILE\b/g, path)}; ${formats}`;
+  return { kind: 'problem', description: `${what}: ${said}` };
+}
+
+/** The format of a folder with these names in it. */
+function formatOfNames(names: ReadonlySet<string>): ImportFormat | null {
+  if (isGraphBoltFolder(names)) return 'GRAPHBOLT';
+  if (isOgbFolder(names)) return 'OGB';
   const tables = ['edges', 'nodes'];
   const isCsv = tables.some((table) => csvNames(table).some((name) => names.has(name)));
   const isParquet = tables.some((table) => names.has(parquetName(table)));
-  if (isCsv || isParquet) return { kind: 'format', format: isParquet ? 'PARQUET' : 'CSV' };
-  const isNpy = names.has('indptr.npy') || names.has('meta.json');
-  if (isNpy) return { kind: 'format', format: 'NPY' };
-  const expected =
-    'indptr.npy (format NPY), nodes and edges (.csv: CSV, .parquet: PARQUET), raw and split ' +
-    '(OGB) or metadata.yaml (GRAPHBOLT)';
-  return { kind: 'problem', description: `the folder has no ${expected}` };
+  if (isCsv || isParquet) return isParquet ? 'PARQUET' : 'CSV';
+  const arrays = ['indptr.npy', 'edge_index.npy', 'meta.json'];
+  return arrays.some((name) => names.has(name)) ? 'NPY' : null;
 }
 
 async function fileFormat(path: string): Promise<Detection> {
-  const start = Buffer.alloc(2);
+  const start = await readStart(path);
+  if (start.subarray(0, zipMagic.length).equals(zipMagic)) return { kind: 'format', format: 'NPZ' };
+  const { size: bytes } = await stat(path);
+  return unread(path, fileLooksLike({ name: basename(path), bytes, start }));
+}
+
+async function readStart(path: string): Promise<Buffer> {
+  const start = Buffer.alloc(startBytes);
   const file = await openRegular(path);
   try {
-    await file.read(start, 0, start.length, 0);
+    const { bytesRead } = await file.read(start, 0, start.length, 0);
+    return start.subarray(0, bytesRead);
   } finally {
     await file.close();
   }
-  if (start.equals(zipMagic)) return { kind: 'format', format: 'NPZ' };
-  const expected = 'an .npz file; other formats are folders (docs/datasets.md)';
-  return { kind: 'problem', description: `the file is not ${expected}` };
 }
