@@ -12,6 +12,7 @@ import { fileProblem } from './base/file-problem.ts';
 import { createLog, type Log } from './base/log.ts';
 import { packageRoot } from './base/package-root.ts';
 import { type RunFlags, withRunFlags } from './cli/commands/job-run.ts';
+import { explainUsage } from './cli/read/usage.ts';
 import {
   type ConfigName,
   type ConfigValues,
@@ -24,7 +25,7 @@ import { StartError, startDaemon } from './daemon.ts';
 import { loadCore } from './native/load.ts';
 import { runOnce } from './run.ts';
 import { loopLimits, watchLoop } from './service-manager.ts';
-import { nearestOf } from './spec/nearest.ts';
+import { meantBy } from './spec/nearest.ts';
 import { SchemaTooNew } from './store/schema.ts';
 
 /** gnnd: reads argv and configuration, runs the daemon, maps signals to its end. */
@@ -78,8 +79,9 @@ function readFileConfig(path: string): ConfigValues {
   const unknown = Object.keys(values).filter((key) => !known.includes(key));
   if (unknown.length > 0) {
     const lines = unknown.map((key) => {
-      const nearest = nearestOf(key, known);
-      return `unknown key ${key}${nearest === null ? '' : `; did you mean ${nearest}?`}`;
+      const camelCase = known.find((name) => camel(name) === key || kebab(name) === key);
+      const hint = camelCase === undefined ? meantBy(key, known) : `; did you mean ${camelCase}?`;
+      return `unknown key ${key}${hint}`;
     });
     fail(daemonExit.CONFIGURATION, `${path}: ${lines.join('\n  ')}`);
   }
@@ -234,6 +236,7 @@ async function removeToken(name: string, flags: Flags): Promise<void> {
 }
 
 export const program = new Command('gnnd')
+  .showHelpAfterError('(--help shows how)')
   .description('trains graph neural networks on one machine; talk to it with gnnctl')
   .version(version, '-V, --version', 'print the version of gnnd')
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : daemonExit.USAGE));
@@ -278,3 +281,4 @@ withConfigFlags(token.command('list').description('names, roles and when they we
 withConfigFlags(
   token.command('delete').argument('<name>').description('its token is no good from now on'),
 ).action(removeToken);
+explainUsage(program);

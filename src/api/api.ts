@@ -33,6 +33,7 @@ import { createHealth } from './health.ts';
 import { type HostView, hostHandlers } from './host-handlers.ts';
 import { jobHandlers } from './job-handlers.ts';
 import { type Listener, listen } from './listen.ts';
+import { withMeant } from './meant.ts';
 import { createPage, type Page, type PageOptions } from './page.ts';
 import { createPageLinks, type PageLinks } from './page-links.ts';
 import { createPageTokens } from './pages.ts';
@@ -146,6 +147,7 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
     clock: options.clock,
     observe,
     access: createAccess(eitherOf(links, options.tokens), options.log),
+    explain: (error) => withMeant(error, backend),
   });
   const gate = createGate();
   const pages = createPageTokens();

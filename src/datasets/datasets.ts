@@ -244,7 +244,7 @@ class DatasetService implements Datasets {
     const dataset = this.#options.store.getDataset(id);
     if (dataset !== null) return dataset;
     const resource = `datasets/${id}`;
-    throw new GnndError('DATASET_NOT_FOUND', `there is no dataset '${id}'`, { resource });
+    throw new GnndError('DATASET_NOT_FOUND', `there is no dataset ${id}`, { resource });
   }
 
   list(query: { readonly limit: number; readonly afterId: string | null }): DatasetPage {

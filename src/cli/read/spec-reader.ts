@@ -13,8 +13,8 @@ import {
 } from 'yaml';
 import { field as fieldOption, Unit } from '../../api/gen/gnnd/v1/field_pb.ts';
 import { fullName, shortNames } from '../../spec/enum-names.ts';
+import { nearestOf } from '../../spec/nearest.ts';
 import { parseBytes, parseDurationMs } from '../session/units.ts';
-import { nearest } from './nearest.ts';
 import { hintForValue, meaningOfKey } from './spec-hints.ts';
 
 /** Where in which file, both from 1; column 0 where there is no place to name. */
@@ -175,13 +175,13 @@ export class SpecReader {
       const isHere = messageOf(this.#root, meaning.field) === desc;
       return `did you mean ${isHere ? last : `spec.${meaning.field}`}?`;
     }
-    const here = nearest(key, keysOf(desc));
+    const here = nearestOf(key, keysOf(desc));
     if (here !== null) return `did you mean ${here}?`;
     const elsewhere = pathsTo(this.#root, (field) => fieldIs(field, key));
     if (elsewhere.length > 0) return `did you mean spec.${elsewhere[0]}?`;
     const paths = pathsTo(this.#root, () => true);
     const last = (path: string) => path.slice(path.lastIndexOf('.') + 1);
-    const meant = nearest(key, paths.map(last));
+    const meant = nearestOf(key, paths.map(last));
     const similar = paths.find((path) => last(path) === meant);
     if (similar !== undefined) return `did you mean spec.${similar}?`;
     return `known here: ${keysOf(desc).join(', ')}`;
@@ -207,7 +207,7 @@ function expectationOf(field: DescField & { fieldKind: 'scalar' | 'enum' | 'list
       hint(text) {
         const known = hintForValue(schema.name, text);
         if (known !== undefined) return `; ${known}`;
-        const meant = nearest(text, shortNames(schema));
+        const meant = nearestOf(text, shortNames(schema));
         return meant === null ? '' : `; did you mean ${meant}?`;
       },
     };
