@@ -65,7 +65,13 @@ function fail(exitCode: number, message: string): never {
   process.exit(exitCode);
 }
 
-function readFileConfig(path: string): ConfigValues {
+interface FileConfig {
+  readonly values: ConfigValues;
+  /** Keys that there are not. */
+  readonly problems: readonly string[];
+}
+
+function readFileConfig(path: string): FileConfig {
   let values: unknown;
   try {
     values = parse(readFileSync(path, 'utf8')) ?? {};
@@ -77,15 +83,12 @@ function readFileConfig(path: string): ConfigValues {
   }
   const known = configKeys.map(({ name }) => name as string);
   const unknown = Object.keys(values).filter((key) => !known.includes(key));
-  if (unknown.length > 0) {
-    const lines = unknown.map((key) => {
-      const camelCase = known.find((name) => camel(name) === key || kebab(name) === key);
-      const hint = camelCase === undefined ? meantBy(key, known) : `; did you mean ${camelCase}?`;
-      return `unknown key ${key}${hint}`;
-    });
-    fail(daemonExit.CONFIGURATION, `${path}: ${lines.join('\n  ')}`);
-  }
-  return values as ConfigValues;
+  const problems = unknown.map((key) => {
+    const respelt = known.find((name) => camel(name) === key || kebab(name) === key);
+    const hint = respelt === undefined ? meantBy(key, known) : `; did you mean ${respelt}?`;
+    return `${path}: unknown key ${key}${hint}`;
+  });
+  return { values: values as ConfigValues, problems };
 }
 
 function mergedConfig(
@@ -96,14 +99,15 @@ function mergedConfig(
   readonly origins: ReadonlyMap<ConfigName, Origin>;
 } {
   const path = flags['config'] ?? process.env['GNND_CONFIG'];
-  const file = typeof path === 'string' ? readFileConfig(path) : {};
+  const file: FileConfig =
+    typeof path === 'string' ? readFileConfig(path) : { values: {}, problems: [] };
   const values: Partial<Record<ConfigName, unknown>> = {};
   const origins = new Map<ConfigName, Origin>();
   for (const { name } of configKeys) {
     const sources: readonly [Origin, unknown][] = [
       ['flag', flags[camel(name)]],
       ['environment', process.env[`GNND_${name.toUpperCase()}`]],
-      ['file', file[name]],
+      ['file', file.values[name]],
       ['default', defaults[name]],
     ];
     const [origin, value] = sources.find(([, candidate]) => candidate !== undefined) ?? ['default'];
@@ -116,8 +120,9 @@ function mergedConfig(
     stateDir: join(stateHome, 'gnnd'),
     runDir: runtime === undefined || runtime === '' ? '/run/gnnd' : join(runtime, 'gnnd'),
   });
-  if ('problems' in resolved) fail(daemonExit.CONFIGURATION, resolved.problems.join('\n      '));
-  return { config: resolved.ok, origins };
+  if ('ok' in resolved && file.problems.length === 0) return { config: resolved.ok, origins };
+  const problems = [...file.problems, ...('problems' in resolved ? resolved.problems : [])];
+  fail(daemonExit.CONFIGURATION, problems.join('\n      '));
 }
 
 /** What nobody caught is a bug: executors die with us, the next daemon starts from the store. */

@@ -118,6 +118,7 @@ export function resolveConfig(
   // Paths are told to executors and clients, whose working directories are others.
   const folder = (name: ConfigName, fallback: string): string => {
     const path = text(name, fallback);
+    if (/^~(\/|$)/.test(path)) problems.push(`${name}: ${JSON.stringify(path)} ${tilde}`);
     return path === '' ? '' : resolve(path);
   };
   const stateDir = folder('state_dir', defaults.stateDir);
@@ -250,6 +251,8 @@ function partsOf(value: unknown): readonly string[] {
   return list.map((part) => String(part).trim());
 }
 
+const tilde = 'begins with ~, which only shells replace: write the path in full';
+
 function addresses(value: unknown, fallback: string, problems: string[]): readonly string[] {
   if (value === undefined) return [fallback];
   const list: readonly unknown[] = Array.isArray(value) ? value : [value];
@@ -259,8 +262,14 @@ function addresses(value: unknown, fallback: string, problems: string[]): readon
       .map((address) => address.trim()),
   );
   for (const address of texts) {
+    if (address.startsWith('unix:~')) {
+      problems.push(`listen: ${JSON.stringify(address)} ${tilde}`);
+    }
     if (!/^unix:.+|^\[?[\w.:-]+\]?:\d{1,5}$/.test(address)) {
-      problems.push(`listen: ${JSON.stringify(address)} is neither unix:/path nor host:port`);
+      const meant = address.startsWith('/') ? `; did you mean unix:${address}?` : '';
+      problems.push(
+        `listen: ${JSON.stringify(address)} is neither unix:/path nor host:port${meant}`,
+      );
     }
   }
   return texts;

@@ -226,7 +226,11 @@ class DatasetService implements Datasets {
     const existing = store.getDataset(id);
     if (existing !== null && existing.state !== 'FAILED') {
       const resource = `datasets/${id}`;
-      throw new GnndError('DATASET_EXISTS', `dataset '${id}' exists already`, { resource });
+      throw new GnndError(
+        'DATASET_EXISTS',
+        `there is a dataset ${id} already; name another, or delete that one: gnnctl dataset delete ${id}`,
+        { resource },
+      );
     }
     const operation = store.atomically(() => {
       if (!validateOnly) this.#insertImporting(id, existing !== null);

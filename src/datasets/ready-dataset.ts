@@ -19,7 +19,11 @@ export function requireReady(store: Datasets, id: string): DatasetRecord {
   }
   if (dataset.state !== 'READY') {
     const because = dataset.message === '' ? '' : `: ${dataset.message}`;
-    const why = `dataset ${id} is ${dataset.state}, not READY${because}`;
+    const remedy =
+      dataset.state === 'IMPORTING'
+        ? `gnnctl dataset get ${id} says when it is`
+        : 'its source mended, import it again under this id';
+    const why = `dataset ${id} is ${dataset.state}, not READY${because}; ${remedy}`;
     throw new GnndError('DATASET_NOT_READY', why, { resource });
   }
   return dataset;

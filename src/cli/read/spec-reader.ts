@@ -83,7 +83,8 @@ export class SpecReader {
     const json: JsonObject = {};
     if (isNull(node)) return json;
     if (!isMap(node)) {
-      this.problem(node, path, `${show(node)}: expected a map of ${keysOf(desc).join(', ')}`);
+      const expected = `expected a map of ${keysOf(desc).join(', ')}`;
+      this.problem(node, path, `${show(node)}: ${expected}${asMap(desc, node)}`);
       return json;
     }
     const setBy = new Map<DescField, string>();
@@ -186,6 +187,15 @@ export class SpecReader {
     if (similar !== undefined) return `did you mean spec.${similar}?`;
     return `known here: ${keysOf(desc).join(', ')}`;
   }
+}
+
+/** A value that stands where a map is expected may be that of a key in it: `model: GCN`. */
+function asMap(desc: DescMessage, node: unknown): string {
+  const text = isScalar(node) ? String(node.value) : '';
+  const field = desc.fields.find(({ enum: schema }) =>
+    schema === undefined ? false : fullName(schema, text) !== null,
+  );
+  return field === undefined ? '' : `; did you mean {${field.name}: ${text}}?`;
 }
 
 /** How a kind of field is read, and what is said when it cannot be. */

@@ -19,12 +19,19 @@ function below(command: Command): readonly Command[] {
 }
 
 function meantIn(text: string, command: Command, program: Command): string | null {
+  if (text.includes('too many arguments')) return fileMeant(command);
   const [, kind = '', word = ''] = /unknown (command|option) '([^']*)'/.exec(text) ?? [];
   if (kind === 'command') return commandMeant(word, command, program);
   if (kind === 'option') return optionMeant(word, command);
   const [, value = '', choices = ''] =
     /argument '([^']*)' is invalid\. .*?\b(?:are|of) ([\w, -]+)/.exec(text) ?? [];
   return choices === '' ? null : nearestOf(value, choices.split(', '));
+}
+
+/** A file that stands without its flag. */
+function fileMeant(command: Command): string | null {
+  const isFile = command.options.some(({ long }) => long === '--file');
+  return isFile ? `${fullName(command)} -f FILE` : null;
 }
 
 /** Here, or below another word: `gnnctl import` is `gnnctl dataset import`. */

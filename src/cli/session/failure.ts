@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { status } from '@grpc/grpc-js';
 import { CommanderError } from 'commander';
 import { hostAndPort, isLoopback } from '../../base/address.ts';
@@ -52,7 +52,7 @@ function fromCommander(error: CommanderError): { exitCode: number; message: stri
 const causes: readonly (readonly [said: RegExp, cause: string])[] = [
   [/ENOENT/, 'there is no such socket'],
   [/ECONNREFUSED/, 'nobody listens there'],
-  [/ENOTDIR|ENOTSOCK/, 'that is no socket'],
+  [/ENOTDIR/, 'a part of its path is a file'],
   [/EHOSTUNREACH|ENETUNREACH|ETIMEDOUT/, 'that host does not answer'],
   [/Name resolution failed|ENOTFOUND|EAI_AGAIN/, 'no host of that name is known'],
   [
@@ -68,35 +68,44 @@ function unreachable(why: string, address: string): { message: string; details: 
       details: ['its group may: ask to be added to it, then log in again'],
     };
   }
+  const other = otherAt(address);
   const known = causes.find(([said]) => said.test(why));
+  const isFree = other === null && /ENOENT|ECONNREFUSED|resolution failed|ENOTFOUND/.test(why);
   return {
-    message: `cannot reach gnnd at ${address}: ${known?.[1] ?? printable(why)}`,
-    details: [...addressAdvice(address, why), ...startAdvice(address)],
+    message: `cannot reach gnnd at ${address}: ${other ?? known?.[1] ?? printable(why)}`,
+    details: [
+      ...addressAdvice(address, isFree),
+      ...(isFree ? startAdvice(address) : []),
+      'or name one:    --address ADDRESS, or GNND_ADDRESS',
+    ],
   };
 }
 
+/** What stands in the place of a socket; null: nothing, or a socket. */
+function otherAt(address: string): string | null {
+  if (!address.startsWith('unix:')) return null;
+  const stats = statSync(address.slice('unix:'.length), { throwIfNoEntry: false });
+  if (stats === undefined || stats.isSocket()) return null;
+  return stats.isDirectory() ? 'that is a folder, no socket' : 'that is a file, no socket';
+}
+
 /** What is wrong with an address as it is written. */
-function addressAdvice(address: string, why: string): string[] {
-  if (address.startsWith('unix:~')) {
-    return ['the shell leaves ~ behind unix: as it is: write $HOME in its place'];
-  }
+function addressAdvice(address: string, isFree: boolean): string[] {
   if (address.startsWith('unix:')) return [];
   if (hostAndPort(address) === null) {
     const path = existsSync(address) ? [`did you mean unix:${address}?`] : [];
     return [`${address} is not an address: expected unix:PATH or HOST:PORT`, ...path];
   }
-  const isOther = /ECONNREFUSED|Name resolution failed|ENOTFOUND/.test(why);
-  if (isOther) return [];
+  if (isFree) return [];
   return ['over TCP gnnd asks for TLS: --tls-ca FILE, or --tls (docs/operating.md, "Access")'];
 }
 
 function startAdvice(address: string): string[] {
   const start = serveCommand(address);
-  const elsewhere = 'or name one:    --address ADDRESS, or GNND_ADDRESS';
-  if (start === null) return [elsewhere];
+  if (start === null) return [];
   const parts = hostAndPort(address);
   const isFar = parts !== null && !isLoopback(parts.host);
-  return [`start one:      ${start}${isFar ? `   (on ${parts.host})` : ''}`, elsewhere];
+  return [`start one:      ${start}${isFar ? `   (on ${parts.host})` : ''}`];
 }
 
 /** After these the effect of a call may exist: the same request id makes a repetition safe. */

@@ -63,3 +63,9 @@ test('every field that a hint names is one of the spec', () => {
     expect('ok' in reading, path).toBe(true);
   }
 });
+
+test('a value that stands where a map is expected is put into it', () => {
+  expect(saidOf('model: GCN')).toMatch(/expected a map .*; did you mean \{type: GCN\}\?$/);
+  expect(saidOf('sampling: LABOR')).toContain('did you mean {algorithm: LABOR}?');
+  expect(saidOf('model: 3')).not.toContain('did you mean');
+});

@@ -24,6 +24,7 @@ test.each([
   ['job list --adress unix:/a', '--address'],
   ['checkpoint export a b --which bets', 'best'],
   ['predict a --with logit', 'logits'],
+  ['job create job.yaml', 'gnnctl job create -f FILE'],
   ['job list --state RUNING', 'RUNNING'],
   ['job list -o jsn', 'json'],
   ['dataset import x --format parket', 'parquet'],
