@@ -92,7 +92,7 @@ function takenBy(program: Command, rest: string): Advice | null {
   let isValue = false;
   let goesOn = false;
   for (const token of plain.match(/'[^']*'|\S+/g) ?? []) {
-    const word = token.replace(/[;:,.]+$/, '');
+    const word = token.replace(/[;:,.?]+$/, '');
     const sub = isValue ? undefined : command.commands.find((each) => isNamed(each, word));
     if (sub !== undefined) command = sub;
     else if (isValue || word.startsWith('-')) isValue = !isValue && takesValue(command, word);
