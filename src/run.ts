@@ -49,7 +49,8 @@ export async function runOnce(options: RunOptions): Promise<number> {
     const onFatal = () => void setImmediate(() => process.exit(daemonExit.STORE_IO));
     const daemon = await startDaemon({ config, log, version, onFatal });
     const session = new Session(io, { address, headers: true, color: 'auto' });
-    session.say(`gnnctl --address ${address}, metrics http://${daemon.metrics}/metrics`);
+    session.say(`look with: gnnctl --address ${address} top`);
+    session.say(`metrics http://${daemon.metrics}/metrics`);
     session.say(`state ${stateDir}, log ${logFile}`);
     try {
       const detached = (name: string) => [

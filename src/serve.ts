@@ -15,6 +15,7 @@ import { writtenTo } from './base/log-sink.ts';
 import { closeDebugger } from './base/no-debugger.ts';
 import { packageRoot } from './base/package-root.ts';
 import { type RunFlags, withRunFlags } from './cli/commands/job-run.ts';
+import { explainUsage } from './cli/read/usage.ts';
 import {
   type ConfigName,
   type ConfigValues,
@@ -28,7 +29,7 @@ import { loadCore } from './native/load.ts';
 import { streamSink } from './native/stream-sink.ts';
 import { runOnce } from './run.ts';
 import { loopLimits, watchLoop } from './service-manager.ts';
-import { nearestOf } from './spec/nearest.ts';
+import { meantBy } from './spec/nearest.ts';
 import { SchemaTooNew } from './store/schema.ts';
 
 /** gnnd: reads argv and configuration, runs the daemon, maps signals to its end. */
@@ -71,7 +72,13 @@ function fail(exitCode: number, message: string): never {
   process.exit(exitCode);
 }
 
-function readFileConfig(path: string): ConfigValues {
+interface FileConfig {
+  readonly values: ConfigValues;
+  /** Keys that there are not. */
+  readonly problems: readonly string[];
+}
+
+function readFileConfig(path: string): FileConfig {
   let values: unknown;
   try {
     values = parse(readFileSync(path, 'utf8')) ?? {};
@@ -83,14 +90,12 @@ function readFileConfig(path: string): ConfigValues {
   }
   const known = configKeys.map(({ name }) => name as string);
   const unknown = Object.keys(values).filter((key) => !known.includes(key));
-  if (unknown.length > 0) {
-    const lines = unknown.map((key) => {
-      const nearest = nearestOf(key, known);
-      return `unknown key ${key}${nearest === null ? '' : `; did you mean ${nearest}?`}`;
-    });
-    fail(daemonExit.CONFIGURATION, `${path}: ${lines.join('\n  ')}`);
-  }
-  return values as ConfigValues;
+  const problems = unknown.map((key) => {
+    const respelt = known.find((name) => camel(name) === key || kebab(name) === key);
+    const hint = respelt === undefined ? meantBy(key, known) : `; did you mean ${respelt}?`;
+    return `${path}: unknown key ${key}${hint}`;
+  });
+  return { values: values as ConfigValues, problems };
 }
 
 function mergedConfig(
@@ -101,14 +106,15 @@ function mergedConfig(
   readonly origins: ReadonlyMap<ConfigName, Origin>;
 } {
   const path = flags['config'] ?? process.env['GNND_CONFIG'];
-  const file = typeof path === 'string' ? readFileConfig(path) : {};
+  const file: FileConfig =
+    typeof path === 'string' ? readFileConfig(path) : { values: {}, problems: [] };
   const values: Partial<Record<ConfigName, unknown>> = {};
   const origins = new Map<ConfigName, Origin>();
   for (const { name } of configKeys) {
     const sources: readonly [Origin, unknown][] = [
       ['flag', flags[camel(name)]],
       ['environment', process.env[`GNND_${name.toUpperCase()}`]],
-      ['file', file[name]],
+      ['file', file.values[name]],
       ['default', defaults[name]],
     ];
     const [origin, value] = sources.find(([, candidate]) => candidate !== undefined) ?? ['default'];
@@ -121,8 +127,9 @@ function mergedConfig(
     stateDir: join(stateHome, 'gnnd'),
     runDir: runtime === undefined || runtime === '' ? '/run/gnnd' : join(runtime, 'gnnd'),
   });
-  if ('problems' in resolved) fail(daemonExit.CONFIGURATION, resolved.problems.join('\n      '));
-  return { config: resolved.ok, origins };
+  if ('ok' in resolved && file.problems.length === 0) return { config: resolved.ok, origins };
+  const problems = [...file.problems, ...('problems' in resolved ? resolved.problems : [])];
+  fail(daemonExit.CONFIGURATION, problems.join('\n      '));
 }
 
 /** What nobody caught is a bug: executors die with us, the next daemon starts from the store. */
@@ -251,6 +258,7 @@ async function removeToken(name: string, flags: Flags): Promise<void> {
 }
 
 export const program = new Command('gnnd')
+  .showHelpAfterError('(--help shows how)')
   .description('trains graph neural networks on one machine; talk to it with gnnctl')
   .version(version, '-V, --version', 'print the version of gnnd')
   .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : daemonExit.USAGE));
@@ -295,3 +303,4 @@ withConfigFlags(token.command('list').description('names, roles and when they we
 withConfigFlags(
   token.command('delete').argument('<name>').description('its token is no good from now on'),
 ).action(removeToken);
+explainUsage(program);

@@ -116,7 +116,9 @@ export function requireOwner(
 }
 
 function unauthenticated(why: string): GnndError {
-  const remedy = 'gnnctl takes one from GNND_TOKEN or --token-file; `gnnd token create` makes one';
+  const remedy =
+    'gnnctl takes one from GNND_TOKEN or --token-file; `gnnd token create NAME --role SUBMITTER` ' +
+    "makes one on the daemon's host";
   return new GnndError('UNAUTHENTICATED', `${why}; ${remedy}`);
 }
 

@@ -33,6 +33,7 @@ import { createHealth } from './health.ts';
 import { type HostView, hostHandlers } from './host-handlers.ts';
 import { jobHandlers } from './job-handlers.ts';
 import { type Listener, listen } from './listen.ts';
+import { withMeant } from './meant.ts';
 import { createPage, type Page, type PageOptions } from './page.ts';
 import { createPageLinks, type PageLinks } from './page-links.ts';
 import { createPageTokens } from './pages.ts';
@@ -146,6 +147,7 @@ export async function serve(backend: ApiBackend, options: ApiOptions): Promise<A
     clock: options.clock,
     observe,
     access: createAccess(eitherOf(links, options.tokens), options.log),
+    explain: (error) => withMeant(error, backend),
   });
   const gate = createGate();
   const pages = createPageTokens();
@@ -235,7 +237,7 @@ function warnWithoutTokens(
   { tokens, log }: Pick<ApiOptions, 'tokens' | 'log'>,
 ): void {
   if (!doors.has('NETWORK') || !tokens.isEmpty()) return;
-  const remedy = 'nobody may use the API over TCP yet: gnnd token create NAME --role ROLE';
+  const remedy = 'nobody may use the API over TCP yet: gnnd token create NAME --role ADMIN';
   log.warn('api.no_tokens', { remedy });
 }
 

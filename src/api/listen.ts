@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
+import { isLoopback } from '../base/address.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { isLoopback } from '../config/daemon-config.ts';
 import type { Door } from './access.ts';
 import { bindSocket } from './unix-socket.ts';
 

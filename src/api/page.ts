@@ -2,7 +2,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type DaemonConfig, isLoopback } from '../config/daemon-config.ts';
+import { isLoopback } from '../base/address.ts';
+import type { DaemonConfig } from '../config/daemon-config.ts';
 import { createPageCalls, type PageCallsOptions } from './page-calls.ts';
 
 /**

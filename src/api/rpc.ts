@@ -72,6 +72,8 @@ export interface RpcOptions {
   readonly clock: Clock;
   readonly observe: (event: RpcEvent) => void;
   readonly access: Access;
+  /** Adds to what a handler threw what helps whoever called. */
+  readonly explain: (error: unknown) => unknown;
 }
 
 /** A method for callers that come in another way than by gRPC. */
@@ -187,7 +189,7 @@ interface CallRunner {
   abortAll(reason: GnndError): void;
 }
 
-function createCallRunner({ log, clock, observe, access }: RpcOptions): CallRunner {
+function createCallRunner({ log, clock, observe, access, explain }: RpcOptions): CallRunner {
   const active = new Map<AbortController, RpcMethod>();
   let stopReason: GnndError | null = null;
 
@@ -202,7 +204,8 @@ function createCallRunner({ log, clock, observe, access }: RpcOptions): CallRunn
       if (!call.cancelled) return outcomeOk;
     } catch (error) {
       if (!call.cancelled) {
-        const status = statusOf(error, log.with({ method: `${rpc.service}/${rpc.method}` }));
+        const ofMethod = log.with({ method: `${rpc.service}/${rpc.method}` });
+        const status = statusOf(explain(error), ofMethod);
         fail(status);
         return { code: status.code, reason: status.reason };
       }

@@ -50,7 +50,7 @@ function folderOf(store: Pick<Store, 'getJob'>, id: string): string {
   const why =
     job.effectiveSpec.kind === 'INFERENCE'
       ? `is ${job.state}: only an inference that SUCCEEDED has predictions`
-      : 'trains: gnnctl predict makes an inference with its model';
+      : 'trains: gnnctl predict JOB makes an inference with its model';
   throw new GnndError('JOB_STATE_CONFLICT', `job ${id} ${why}`, { resource });
 }
 

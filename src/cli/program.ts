@@ -14,6 +14,7 @@ import { addPage } from './commands/page.ts';
 import { addPlacementCommands } from './commands/placement.ts';
 import { addTop } from './commands/top.ts';
 import { addVersion, clientVersion } from './commands/version.ts';
+import { explainUsage } from './read/usage.ts';
 import { failureOf } from './session/failure.ts';
 import type { CliIo } from './session/io.ts';
 import type { Run } from './session/run.ts';
@@ -41,7 +42,7 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<number
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     });
-  addCommands(program, run);
+  explainUsage(addCommands(program, run));
   try {
     await program.parseAsync(args, { from: 'user' });
     return exitCode;

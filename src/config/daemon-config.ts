@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { isLoopback } from '../base/address.ts';
 import { type LinkRates, linkClasses } from '../base/link-classes.ts';
 import type { LogLevel } from '../base/log.ts';
 import { type RetentionLimits, retentionKeys, retentionLimitsOf } from './retention-limits.ts';
@@ -117,6 +118,7 @@ export function resolveConfig(
   // Paths are told to executors and clients, whose working directories are others.
   const folder = (name: ConfigName, fallback: string): string => {
     const path = text(name, fallback);
+    if (/^~(\/|$)/.test(path)) problems.push(`${name}: ${JSON.stringify(path)} ${tilde}`);
     return path === '' ? '' : resolve(path);
   };
   const stateDir = folder('state_dir', defaults.stateDir);
@@ -249,6 +251,8 @@ function partsOf(value: unknown): readonly string[] {
   return list.map((part) => String(part).trim());
 }
 
+const tilde = 'begins with ~, which only shells replace: write the path in full';
+
 function addresses(value: unknown, fallback: string, problems: string[]): readonly string[] {
   if (value === undefined) return [fallback];
   const list: readonly unknown[] = Array.isArray(value) ? value : [value];
@@ -258,8 +262,14 @@ function addresses(value: unknown, fallback: string, problems: string[]): readon
       .map((address) => address.trim()),
   );
   for (const address of texts) {
+    if (address.startsWith('unix:~')) {
+      problems.push(`listen: ${JSON.stringify(address)} ${tilde}`);
+    }
     if (!/^unix:.+|^\[?[\w.:-]+\]?:\d{1,5}$/.test(address)) {
-      problems.push(`listen: ${JSON.stringify(address)} is neither unix:/path nor host:port`);
+      const meant = address.startsWith('/') ? `; did you mean unix:${address}?` : '';
+      problems.push(
+        `listen: ${JSON.stringify(address)} is neither unix:/path nor host:port${meant}`,
+      );
     }
   }
   return texts;
@@ -290,7 +300,7 @@ function tlsOf(values: ConfigValues, listen: readonly string[], problems: string
     problems.push('insecure_loopback: expected to be unset beside tls_cert');
   }
   const open = hasCert ? [] : listen.filter((text) => /^[^/]+:\d+$/.test(text));
-  const remedy = 'set tls_cert and tls_key and make tokens (gnnd token create)';
+  const remedy = 'set tls_cert and tls_key and make tokens (gnnd token create NAME --role ADMIN)';
   for (const address of open) {
     if (!isLoopback(address.replace(/:\d+$/, ''))) {
       problems.push(`listen: ${address} is open to the network without encryption: ${remedy}`);
@@ -300,11 +310,6 @@ function tlsOf(values: ConfigValues, listen: readonly string[], problems: string
     }
   }
   return tls;
-}
-
-/** Whether a host's name or address is this host's own. */
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || /^\[?::1\]?$/.test(host) || /^127\.[\d.]+$/.test(host);
 }
 
 function integer(

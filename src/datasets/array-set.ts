@@ -1,10 +1,12 @@
 import { existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { typed } from '../base/advice.ts';
 import { messageOf } from '../base/errors.ts';
 import { type DatasetTask, datasetTasks } from '../records/dataset-record.ts';
 import { sourceText } from './byte-streams.ts';
 import type { ImportContext } from './import-context.ts';
+import { zipLooksLike } from './looks-like.ts';
 import { type NpySource, openNpyFile, openNpyStream } from './npy.ts';
 import { readZipDirectory, readZipMember } from './npz.ts';
 import { badFile } from './problems.ts';
@@ -107,8 +109,8 @@ export async function npzMembers(path: string, signal: AbortSignal): Promise<Nam
   const names = [...members.keys()];
   const arrays = names.filter((name) => name.endsWith('.npy'));
   if (arrays.length === 0) {
-    const remedy = 'numpy.savez makes what is read';
-    throw badFile(file, `is a ZIP archive without a .npy array: ${remedy}`);
+    const { what, remedy } = zipLooksLike(names);
+    throw badFile(file, `${what}: ${remedy.replaceAll(/\bFILE\b/g, typed(path))}`);
   }
   return {
     source: `npz file ${file}`,

@@ -232,7 +232,11 @@ class DatasetService implements Datasets {
     const existing = store.getDataset(id);
     if (existing !== null && existing.state !== 'FAILED') {
       const resource = `datasets/${id}`;
-      throw new GnndError('DATASET_EXISTS', `dataset '${id}' exists already`, { resource });
+      throw new GnndError(
+        'DATASET_EXISTS',
+        `there is a dataset ${id} already; name another, or delete that one: gnnctl dataset delete ${id}`,
+        { resource },
+      );
     }
     const operation = store.atomically(() => {
       if (!validateOnly) this.#insertImporting(id, existing !== null);
@@ -250,7 +254,7 @@ class DatasetService implements Datasets {
     const dataset = this.#options.store.getDataset(id);
     if (dataset !== null) return dataset;
     const resource = `datasets/${id}`;
-    throw new GnndError('DATASET_NOT_FOUND', `there is no dataset '${id}'`, { resource });
+    throw new GnndError('DATASET_NOT_FOUND', `there is no dataset ${id}`, { resource });
   }
 
   list(query: { readonly limit: number; readonly afterId: string | null }): DatasetPage {

@@ -46,7 +46,7 @@ export function deleteDataset(
   if (dataset === null && allowMissing) return null;
   if (dataset === null) {
     const resource = `datasets/${id}`;
-    throw new GnndError('DATASET_NOT_FOUND', `there is no dataset '${id}'`, { resource });
+    throw new GnndError('DATASET_NOT_FOUND', `there is no dataset ${id}`, { resource });
   }
   refuseWhileInUse(store, id);
   const aside = setAside(dataset.path);

@@ -1,19 +1,21 @@
 import { readdir, realpath, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
+import { typed } from '../base/advice.ts';
 import { sleep } from '../base/clock.ts';
 import { fileProblem } from '../base/file-problem.ts';
 import { kindOf, openRegular } from '../base/regular-file.ts';
 import { isInside } from '../base/rooted.ts';
-import type { ImportFormat } from '../records/dataset-record.ts';
+import { type ImportFormat, importFormats } from '../records/dataset-record.ts';
 import { isMadeUndirected, type ReadFormat } from './converted-formats.ts';
 import { edgeListFiles, isEdgeListFile } from './edge-list-files.ts';
 import { importEdgeList } from './edge-list-import.ts';
 import { importGraphBolt, isGraphBoltFolder } from './graphbolt-import.ts';
 import type { Importer } from './import-context.ts';
+import { fileLooksLike, folderLooksLike, type Looks, startBytes } from './looks-like.ts';
 import { importNpyFolder, importNpzFile, importTableFolder } from './npy-import.ts';
 import { importOgbFolder, isOgbFolder } from './ogb-import.ts';
 import { csvNames, parquetNames } from './table-files.ts';
-import { convertedFile, convertedFolder, magicBytes } from './told-apart.ts';
+import { convertedFile, convertedFolder } from './told-apart.ts';
 
 /** What reads a format in a Preparer; others are converted before. */
 export const importers: Readonly<Record<ReadFormat, Importer>> = {
@@ -45,9 +47,6 @@ export type Detection =
 
 /** Tells the format of the file or folder `source`, or checks that it can be `wanted`. */
 export type DetectFormat = (source: string, wanted: ImportFormat | null) => Promise<Detection>;
-
-/** Of a folder that is no known format. */
-const namesShown = 6;
 
 /** A disk or server that takes longer does not answer. */
 const answerMs = 5000;
@@ -118,43 +117,90 @@ export async function detectFormat(
 
 async function folderFormat(folder: string): Promise<Detection> {
   const names = new Set(await readdir(folder));
-  if (isGraphBoltFolder(names)) return { kind: 'format', format: 'GRAPHBOLT' };
-  if (isOgbFolder(names)) return { kind: 'format', format: 'OGB' };
+  const format = await formatOfFolder(folder, names);
+  if (format !== null) return { kind: 'format', format };
+  return unread(folder, (await meantBelow(folder, names)) ?? folderLooksLike([...names]));
+}
+
+/** A folder's only file or folder of a format, which may be what was meant. */
+async function meantBelow(folder: string, names: ReadonlySet<string>): Promise<Looks | null> {
+  const few = [...names].filter((name) => !name.startsWith('.')).slice(0, belowMax);
+  const found: string[] = [];
+  for (const path of few.map((name) => join(folder, name))) {
+    const stats = await stat(path).catch(() => null);
+    const isFormat = stats?.isFile() === true ? await isReadFile(path) : await isReadFolder(path);
+    if (isFormat) found.push(path);
+  }
+  const [path, ...others] = found;
+  if (path === undefined || others.length > 0) return null;
+  const what = `is of no format itself, but ${path} in it is`;
+  return { what, remedy: `gnnctl dataset import ${typed(path)} --id NAME` };
+}
+
+const belowMax = 20;
+
+async function isReadFile(path: string): Promise<boolean> {
+  const format = await formatOfFile(path, await readStart(path));
+  // A table may be a list of edges that belongs to the others in the folder.
+  return format !== null && format !== 'EDGE_LIST';
+}
+
+async function isReadFolder(path: string): Promise<boolean> {
+  const names = await readdir(path).catch(() => []);
+  return (await formatOfFolder(path, new Set(names))) !== null;
+}
+
+/** Refuses a source for what it is. */
+function unread(source: string, { what, remedy }: Looks): Detection {
+  const formats = `gnnd reads ${importFormats.join(', ')} (docs/datasets.md)`;
+  const path = typed(source);
+  const said = remedy === '' ? formats : `${remedy.replaceAll(/\bFILE\b/g, path)}; ${formats}`;
+  return { kind: 'problem', description: `${what}: ${said}` };
+}
+
+/** The format of a folder with these names in it. */
+async function formatOfFolder(
+  folder: string,
+  names: ReadonlySet<string>,
+): Promise<ImportFormat | null> {
+  if (isGraphBoltFolder(names)) return 'GRAPHBOLT';
+  if (isOgbFolder(names)) return 'OGB';
   const tables = ['edges', 'nodes'];
   const isCsv = tables.some((table) => csvNames(table).some((name) => names.has(name)));
   const isParquet = tables.some((table) => parquetNames(table).some((name) => names.has(name)));
-  if (isCsv || isParquet) return { kind: 'format', format: isParquet ? 'PARQUET' : 'CSV' };
-  const isNpy = names.has('indptr.npy') || names.has('meta.json');
-  if (isNpy) return { kind: 'format', format: 'NPY' };
+  if (isCsv || isParquet) return isParquet ? 'PARQUET' : 'CSV';
+  const arrays = ['indptr.npy', 'edge_index.npy', 'meta.json'];
+  if (arrays.some((name) => names.has(name))) return 'NPY';
   const converted = await convertedFolder(folder, names);
-  if (converted !== null) return { kind: 'format', format: converted };
+  if (converted !== null) return converted;
   const lists = edgeListFiles([...names]);
   const isList =
     lists !== null && (lists.nodes !== null || (await isEdgeListFile(join(folder, lists.edges))));
-  if (isList) return { kind: 'format', format: 'EDGE_LIST' };
-  const found = [...names].sort();
-  const some = found.slice(0, namesShown).join(', ') + (found.length > namesShown ? ' …' : '');
-  const expected =
-    'indptr.npy (format NPY), nodes and edges (.csv: CSV, .parquet: PARQUET), raw and split ' +
-    '(OGB), metadata.yaml (GRAPHBOLT) or a file of edges with one of labels (EDGE_LIST)';
-  const has = found.length === 0 ? 'it is empty' : `it has ${some}`;
-  return { kind: 'problem', description: `the folder has no ${expected}; ${has}` };
+  return isList ? 'EDGE_LIST' : null;
 }
 
 async function fileFormat(path: string): Promise<Detection> {
-  const start = Buffer.alloc(magicBytes);
+  const start = await readStart(path);
+  const format = await formatOfFile(path, start);
+  if (format !== null) return { kind: 'format', format };
+  const { size: bytes } = await stat(path);
+  return unread(path, fileLooksLike({ name: basename(path), bytes, start }));
+}
+
+async function formatOfFile(path: string, start: Buffer): Promise<ImportFormat | null> {
+  const converted = convertedFile(path, start);
+  if (converted !== null) return converted;
+  if (start.subarray(0, zipMagic.length).equals(zipMagic)) return 'NPZ';
+  return (await isEdgeListFile(path)) ? 'EDGE_LIST' : null;
+}
+
+async function readStart(path: string): Promise<Buffer> {
+  const start = Buffer.alloc(startBytes);
   const file = await openRegular(path);
   try {
-    await file.read(start, 0, start.length, 0);
+    const { bytesRead } = await file.read(start, 0, start.length, 0);
+    return start.subarray(0, bytesRead);
   } finally {
     await file.close();
   }
-  const converted = convertedFile(path, start);
-  if (converted !== null) return { kind: 'format', format: converted };
-  if (start.subarray(0, zipMagic.length).equals(zipMagic)) return { kind: 'format', format: 'NPZ' };
-  if (await isEdgeListFile(path)) return { kind: 'format', format: 'EDGE_LIST' };
-  const expected =
-    'an .npz file, a list of edges (.txt, .csv, .edgelist) or one that Python reads (.pt, .gml, ' +
-    '.graphml, .json, .bin of DGL); other formats are folders (docs/datasets.md)';
-  return { kind: 'problem', description: `the file is not ${expected}` };
 }

@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import { openRegular } from '../base/regular-file.ts';
+import { firstNames, secondNames } from './edge-columns.ts';
 
 /** Folders with one file of edges and what says more of the nodes, told by the files' names. */
 
@@ -48,6 +49,12 @@ export async function isEdgeListFile(path: string): Promise<boolean> {
   }
 }
 
+/** Whether a header has names of both ends. */
+function namesEnds(header: readonly string[]): boolean {
+  const names = header.map((name) => name.replaceAll('"', '').toLowerCase());
+  return [firstNames, secondNames].every((ends) => names.some((name) => ends.includes(name)));
+}
+
 const isNumber = (text: string) => /^-?\d+(\.\d*)?$/.test(text);
 
 function isList(text: string, isWhole: boolean): boolean {
@@ -56,6 +63,8 @@ function isList(text: string, isWhole: boolean): boolean {
   const cut = rows.map((line) => line.trim().split(/[\s,;|]+/));
   const [first] = cut;
   const width = first?.length ?? 0;
+  // A header of other columns is that of a table.
+  if (width > 2 && first?.some(isNumber) === false && !namesEnds(first)) return false;
   // Prose may have equally many words a line; lists with more than two columns have numbers.
   const isPair = (fields: readonly string[]) =>
     fields.length === width && (width === 2 || fields === first || fields.some(isNumber));
@@ -102,7 +111,9 @@ function snap(names: readonly string[]): EdgeListFiles | null {
   if (texts.length !== 2) return null;
   const labels = one(texts.filter((name) => labelsName.test(name)));
   const edges = one(texts.filter((name) => edgesName.test(name)));
-  const file = labels ?? one(texts.filter((name) => name !== edges));
+  // Two tables are nodes and edges by other names than theirs, which is for their owner to say.
+  const others = texts.filter((name) => name !== edges && !/\.(csv|tsv)\b/i.test(name));
+  const file = labels ?? one(others);
   const rest = one(texts.filter((name) => name !== file));
   if (file === null || rest === null || (labels === null && edges === null)) return null;
   return { edges: rest, nodes: { form: 'LABELS', file }, features: null };

@@ -32,8 +32,9 @@ export async function importNpyFolder(context: ImportContext): Promise<DatasetFa
  */
 export async function importNpzFile(context: ImportContext): Promise<DatasetFacts> {
   const members = [...(await readZipDirectory(context.source)).keys()];
-  const isTorch = members.some((name) => name.endsWith('/data.pkl') || name === 'data.pkl');
-  if (isTorch) throw new OtherFormat('PYG');
+  const has = (pattern: RegExp) => members.some((name) => pattern.test(name));
+  // TorchScript, a model, has constants beside its data.
+  if (has(/(^|\/)data\.pkl$/) && !has(/(^|\/)constants\.pkl$/)) throw new OtherFormat('PYG');
   const benchmark = ['adj_indptr.npy', 'node_features.npy'];
   if (benchmark.some((name) => members.includes(name))) throw new OtherFormat('BENCHMARK_NPZ');
   if (context.directed) {

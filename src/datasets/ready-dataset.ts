@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { GnndError } from '../base/errors.ts';
 import type { DatasetCounts } from '../native/contract.ts';
 import type { DatasetRecord } from '../records/dataset-record.ts';
-import { nearestOf } from '../spec/nearest.ts';
+import { meantBy } from '../spec/nearest.ts';
 import type { Store } from '../store/store.ts';
 
 /** What jobs and reports ask of the dataset that they name. */
@@ -19,7 +19,11 @@ export function requireReady(store: Datasets, id: string): DatasetRecord {
   }
   if (dataset.state !== 'READY') {
     const because = dataset.message === '' ? '' : `: ${dataset.message}`;
-    const why = `dataset ${id} is ${dataset.state}, not READY${because}`;
+    const remedy =
+      dataset.state === 'IMPORTING'
+        ? `gnnctl dataset get ${id} says when it is`
+        : 'its source mended, import it again under this id';
+    const why = `dataset ${id} is ${dataset.state}, not READY${because}; ${remedy}`;
     throw new GnndError('DATASET_NOT_READY', why, { resource });
   }
   return dataset;
@@ -32,9 +36,7 @@ const lookedThroughMax = 1000;
 export function noDatasetText(store: Datasets, id: string): string {
   const known = store.listDatasets({ limit: lookedThroughMax, afterId: null });
   const ready = known.filter(({ state }) => state === 'READY').map((dataset) => dataset.id);
-  const meant = nearestOf(id, ready);
-  const hint = meant === null ? '' : `; did you mean ${meant}?`;
-  return `there is no dataset ${id.slice(0, 80)}${hint}`;
+  return `there is no dataset ${id.slice(0, 80)}${meantBy(id, ready)}`;
 }
 
 /** Whether it was imported with a weight for each edge. */

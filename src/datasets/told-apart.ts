@@ -6,17 +6,26 @@ import type { ConvertedFormat } from './converted-formats.ts';
 
 /** First bytes of what `dgl.save_graphs` writes: 0xDD2E4FF046B4A13F, little-endian. */
 const dglMagic = Buffer.from('3fa1b446f04f2edd', 'hex');
-/** Bytes of a file that are looked at. */
-export const magicBytes = dglMagic.length;
-const networkxName = /\.(gml|graphml|gexf|json)(\.gz|\.bz2)?$/i;
+/** First bytes of what `torch.save` wrote before version 1.6: a pickle of a number. */
+const oldTorchMagic = Buffer.from('80028a0a6cfc9c46f9206aa850192e', 'hex');
+/** How the texts begin that networkx reads, whatever they are called. */
+const networkxStarts = [
+  /^\s*(<\?xml[^>]*>\s*)?(<!--[\s\S]*?-->\s*)?<(graphml|gexf)/i,
+  /^\s*(#[^\n]*\n\s*|Creator[^\n]*\n\s*)*graph\s*\[/i,
+  /^\s*\{[\s\S]*"(nodes|links|directed|multigraph)"\s*:/,
+];
+const networkxName = /\.(gml|graphml|gexf)(\.gz|\.bz2)?$/i;
 const torchName = /\.(pt|pth)$/i;
 
 /** The format of a file of this name that starts so; null where it is none of these. */
 export function convertedFile(path: string, start: Buffer): ConvertedFormat | null {
-  if (start.equals(dglMagic)) return 'DGL';
+  const begins = (magic: Buffer) => start.subarray(0, magic.length).equals(magic);
+  if (begins(dglMagic)) return 'DGL';
   const name = basename(path);
-  if (torchName.test(name)) return 'PYG';
-  return networkxName.test(name) ? 'NETWORKX' : null;
+  if (torchName.test(name) || begins(oldTorchMagic)) return 'PYG';
+  const text = start.toString('latin1');
+  const isNetworkx = networkxName.test(name) || networkxStarts.some((begin) => begin.test(text));
+  return isNetworkx ? 'NETWORKX' : null;
 }
 
 /** The format of a folder with these names in it; null where it is none of these. */

@@ -5,6 +5,7 @@ import { isInside } from '../base/rooted.ts';
 import { leadsOut, leaksOf } from '../datasets/source-root.ts';
 import { completeInference, type TrainedFacts } from '../spec/inference-input.ts';
 import type { JobSpecInput } from '../spec/job-spec.ts';
+import { meantBy } from '../spec/nearest.ts';
 import { show } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
 import { readTrainedModel } from '../supervisor/trained-model.ts';
@@ -12,7 +13,7 @@ import { readTrainedModel } from '../supervisor/trained-model.ts';
 /** An inference as it was asked for, completed by the model that it names. */
 
 export interface InferenceSources {
-  readonly store: Pick<Store, 'getJob' | 'getDataset'>;
+  readonly store: Pick<Store, 'getJob' | 'getDataset' | 'listJobs'>;
   /** Where checkpoints of jobs lie. */
   readonly jobsFolder: string;
   /** Folder of files that users may name; empty: any. */
@@ -82,11 +83,24 @@ async function trainedOf(
   }
 }
 
-function checkpointOf(store: Pick<Store, 'getJob'>, id: string, violate: Violate): string | null {
+/** Jobs among which a mistyped id is looked for. */
+const lookedThroughMax = 500;
+
+function checkpointOf(
+  store: InferenceSources['store'],
+  id: string,
+  violate: Violate,
+): string | null {
   const job = store.getJob(id);
   const path = 'spec.inference.job';
-  if (job === null) violate(path, `${show(id)}: there is no such job`);
-  else if (job.effectiveSpec.kind === 'INFERENCE') {
+  if (job === null) {
+    const ended = store.listJobs({ limit: lookedThroughMax, after: null, states: ['SUCCEEDED'] });
+    const meant = meantBy(
+      id,
+      ended.map((each) => each.id),
+    );
+    violate(path, `${show(id)}: there is no such job${meant}`);
+  } else if (job.effectiveSpec.kind === 'INFERENCE') {
     violate(path, `${show(id)}: is an inference itself; expected a job that trains`);
   } else if (job.state !== 'SUCCEEDED' || job.result === null) {
     violate(path, `${show(id)}: is ${job.state}; only a job that SUCCEEDED has a checkpoint`);

@@ -4,6 +4,7 @@ import { countsOf } from '../datasets/ready-dataset.ts';
 import type { CoreAddon, ModelManifest, ModelOptions } from '../native/contract.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { JobSpecInput } from '../spec/job-spec.ts';
+import { meantBy } from '../spec/nearest.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { show } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
@@ -20,7 +21,7 @@ import { layoutOf } from '../supervisor/job-layout.ts';
 /** The parameters of another job, for one that is to begin with them. */
 
 export interface StartSources {
-  readonly store: Pick<Store, 'getJob' | 'getDataset'>;
+  readonly store: Pick<Store, 'getJob' | 'getDataset' | 'listJobs'>;
   readonly native: CoreAddon;
   readonly jobsFolder: string;
 }
@@ -62,12 +63,23 @@ export async function findStart(sources: StartSources, spec: JobSpecInput): Prom
   }
 }
 
+/** Jobs among which a mistyped id is looked for. */
+const lookedThroughMax = 500;
+
 /** Throws a sentence. */
 async function startOf(sources: StartSources, startFrom: string): Promise<Start> {
   const [, id = '', at = ''] = /^([a-z0-9-]+)@(best|last|[1-9][0-9]{0,6})$/.exec(startFrom) ?? [];
   if (id === '') throw new Error('expected JOB@best, JOB@last or JOB@EPOCH');
   const job = sources.store.getJob(id);
-  if (job === null) throw new Error('there is no such job');
+  if (job === null) {
+    const known = sources.store.listJobs({ limit: lookedThroughMax, after: null, states: [] });
+    throw new Error(
+      `there is no such job${meantBy(
+        id,
+        known.map((each) => each.id),
+      )}`,
+    );
+  }
   if (infers(job.effectiveSpec)) throw new Error('is an inference; expected a job that trains');
   if (job.effectiveSpec.model.type === 'TORCHSCRIPT') {
     throw new Error('a TORCHSCRIPT begins with the parameters in its file');

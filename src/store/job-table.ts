@@ -249,9 +249,13 @@ function insertRow(
     database.run(sql.insert, id, uid, ...specs, ...from, nowMs);
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
-    throw new GnndError('JOB_EXISTS', `there is a job ${job.id} already`, {
-      resource: `jobs/${job.id}`,
-    });
+    throw new GnndError(
+      'JOB_EXISTS',
+      `there is a job ${job.id} already; take another id, or gnnctl job delete ${job.id}`,
+      {
+        resource: `jobs/${job.id}`,
+      },
+    );
   }
 }
 

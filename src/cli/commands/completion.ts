@@ -136,7 +136,7 @@ async function datasetIds({ client }: Session): Promise<readonly string[]> {
   return page === null ? [] : page.datasets.map(({ name }) => idOf(name));
 }
 
-const bashScript = `# gnnctl completion for bash; use: source <(gnnctl completion bash)
+const bashScript = `# Completion of gnnctl in bash; use: source <(gnnctl completion bash)
 _gnnctl() {
   local current=\${COMP_WORDS[COMP_CWORD]} words line
   words=("\${COMP_WORDS[@]:1:COMP_CWORD}")
@@ -154,7 +154,7 @@ complete -F _gnnctl gnnctl
 `;
 
 const zshScript = `#compdef gnnctl
-# gnnctl completion for zsh; use: source <(gnnctl completion zsh)
+# Completion of gnnctl in zsh; use: source <(gnnctl completion zsh)
 _gnnctl() {
   local line
   local -a candidates

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { parse, resolve } from 'node:path';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
@@ -203,8 +202,7 @@ async function deleteDatasets(
 
 /** A path that the daemon, on this host but in another folder, can open. */
 function hostPath(session: Session, source: string): string {
-  const isLocal = session.address.startsWith('unix:');
-  return isLocal && existsSync(source) ? resolve(source) : source;
+  return session.address.startsWith('unix:') ? resolve(source) : source;
 }
 
 function responseOf<D extends typeof DatasetSchema | typeof DatasetValidationSchema>(

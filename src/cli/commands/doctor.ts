@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import { HostService } from '../../api/gen/gnnd/v1/host_service_pb.ts';
+import { serveCommand } from '../../base/advice.ts';
 import { readProbe } from '../../base/device-probe.ts';
 import { messageOf } from '../../base/errors.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
@@ -198,7 +199,7 @@ function cudaFindings(env: Session['io']['env']): readonly Finding[] {
 async function daemonFinding(session: Session): Promise<Finding> {
   const what = 'Daemon';
   const path = session.address.startsWith('unix:') ? session.address.slice('unix:'.length) : null;
-  const start = `npx gnnd serve --listen ${session.address}`;
+  const start = serveCommand(session.address) ?? 'name its address: --address, or GNND_ADDRESS';
   if (path !== null && !existsSync(path)) {
     const found = `not running at ${session.address}`;
     return { what, verdict: 'advice', found, command: start };

@@ -5,6 +5,7 @@ import { type Dataset, DatasetService } from '../../api/gen/gnnd/v1/dataset_serv
 import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
 import { JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
 import { DatasetTask, DatasetTaskSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
+import { typed } from '../../base/advice.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { fileProblem } from '../../base/file-problem.ts';
 import { counted } from '../../spec/counted.ts';
@@ -78,7 +79,8 @@ async function init(session: Session, given: string, flags: InitFlags): Promise<
   if (flags.file === '-') session.print(text);
   else writeNew(flags.file, text, flags.force === true);
   if (job.memory !== undefined) for (const line of memoryLines(job.memory)) session.say(line);
-  if (flags.file !== '-') session.say(`wrote ${flags.file}; gnnctl job create -f ${flags.file}`);
+  if (flags.file !== '-')
+    session.say(`wrote ${flags.file}; go on with: gnnctl job create -f ${typed(flags.file)}`);
   session.say(`times and other ways to train: gnnctl job suggest ${id}`);
   return gnnctlExit.OK;
 }
@@ -105,15 +107,16 @@ export function jobFileOf(dataset: Dataset, spec: string, file: string): string 
     counted(numClasses, nouns.one, nouns.many),
     counted(numTrain, 'node'),
   ];
+  const name = file === '-' ? 'job.yaml' : typed(file);
   const document = new Document({ spec: {} });
   document.commentBefore = [
     ` A job on ${dataset.name.slice('datasets/'.length)}: ${sizes.slice(0, 2).join(', ')},`,
     ` ${sizes.slice(2).join(', ')} to train on.`,
     ` Its task is ${taskText(dataset)}: ${learnt(dataset)}. Labels decide that when a dataset is`,
-    ' imported, or gnnctl dataset import --task (docs/datasets.md).',
-    `   gnnctl job create -f ${file === '-' ? 'job.yaml' : file} --follow`,
-    ' What is not here has its default: gnnctl job create --dry-run shows all fields,',
-    ' docs/job-spec.md explains them.',
+    ' imported, or gnnctl dataset import SOURCE --task regression (docs/datasets.md).',
+    `   gnnctl job create -f ${name} --follow`,
+    ' What is not here has its default; docs/job-spec.md explains all fields, and this shows them:',
+    `   gnnctl job create -f ${name} --dry-run -o yaml`,
   ].join('\n');
   const values: unknown = parse(spec);
   const kept = specLeaves.filter((leaf) => shown.has(leaf.path) && isRead(leaf, values));

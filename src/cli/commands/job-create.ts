@@ -132,8 +132,8 @@ export async function readSpecFile(
   const isEmpty = flags.file === undefined && flags.set.length === 0;
   if (isEmpty && from === undefined) {
     throw new CliError(gnnctlExit.USAGE, 'nothing to create: name a spec file', [
-      'gnnctl job create -f job.yaml',
-      'gnnctl job create --set dataset=cora --set training.epochs=10',
+      'gnnctl job create -f FILE',
+      'gnnctl init DATASET writes one to begin with; gnnctl dataset list shows what there is',
     ]);
   }
   const source = await sourceOf(session, flags);

@@ -81,7 +81,7 @@ async function suggest(session: Session, given: string, flags: SuggestFlags): Pr
   else printFindings(session, findings, epochs);
   if (suggestion === null) session.say('none of them fits this host');
   else session.say(`try ${suggestion.way} first: ${suggestion.reason}`);
-  session.say('times are guessed from sizes; gnnctl job get shows what epochs take');
+  session.say('times are guessed from sizes; gnnctl job get JOB shows what epochs take');
   return gnnctlExit.OK;
 }
 

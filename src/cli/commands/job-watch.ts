@@ -9,6 +9,7 @@ import {
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { numberOf, shortName, shortNames } from '../../spec/enum-names.ts';
 import { metricText, metricTitle, testMetricsOf } from '../../spec/metrics.ts';
+import { meantBy } from '../../spec/nearest.ts';
 import { CliError, exitCodeOfJob, isTerminal } from '../session/exit.ts';
 import { waitFor } from '../session/interrupt.ts';
 import type { Run } from '../session/run.ts';
@@ -131,9 +132,11 @@ function wantedState(condition: string): JobState | null {
   const [key, text = ''] = condition.split('=');
   const state = key === 'state' ? numberOf(JobStateSchema, text) : null;
   if (state !== null) return state;
-  const states = shortNames(JobStateSchema).join(', ');
+  const states = shortNames(JobStateSchema);
   const message = `--for ${JSON.stringify(condition)}: expected terminal or state=STATE`;
-  throw new CliError(gnnctlExit.USAGE, message, [`states: ${states}`]);
+  throw new CliError(gnnctlExit.USAGE, message, [
+    `states: ${states.join(', ')}${meantBy(text, states)}`,
+  ]);
 }
 
 function printEnd(session: Session, job: Job): void {

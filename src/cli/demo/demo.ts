@@ -174,10 +174,10 @@ async function importGraph(session: Session): Promise<void> {
 }
 
 async function train(session: Session, scraper: Scraper): Promise<Job> {
-  step(session, '3. The job, as gnnctl job create takes it');
+  step(session, '3. The job: gnnctl job create -f FILE');
   session.print(specYaml(JobSpecSchema, spec));
   const { name } = await session.call(JobService.method.createJob, { jobId: 'demo', spec });
-  step(session, '4. Training, as gnnctl job watch shows it');
+  step(session, '4. Training: gnnctl job watch demo');
   const { stdout } = session.io;
   const view = stdout.isTty ? 'live' : 'lines';
   const onJob = () => scraper.scrape();

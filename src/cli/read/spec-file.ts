@@ -1,7 +1,7 @@
 import { type DescMessage, fromJson, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
 import { isMap, isScalar, LineCounter, parseDocument, visit, type YAMLMap } from 'yaml';
 import { type JobSpec, JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
-import { nearest } from './nearest.ts';
+import { nearestOf } from '../../spec/nearest.ts';
 import { isNull, join, type Place, type SpecProblem, SpecReader } from './spec-reader.ts';
 
 export type { Place, SpecProblem } from './spec-reader.ts';
@@ -134,7 +134,7 @@ function readEnvelope(reader: SpecReader, top: YAMLMap): Envelope {
         specNode = value;
         break;
       default: {
-        const meant = nearest(key, ['api_version', 'kind', 'metadata', 'spec']);
+        const meant = nearestOf(key, ['api_version', 'kind', 'metadata', 'spec']);
         const inside = JobSpecSchema.fields.some((field) => field.name === key);
         const hint = inside ? `spec.${key}` : meant;
         const known = 'known here: api_version, kind, metadata, spec';
@@ -180,7 +180,7 @@ function readMetadata(reader: SpecReader, node: unknown): string {
   for (const [key, { key: keyNode, value }] of reader.entries(node, 'metadata')) {
     const path = join('metadata', key);
     if (key !== 'name') {
-      const hint = nearest(key, ['name']) === null ? 'known here: name' : 'did you mean name?';
+      const hint = nearestOf(key, ['name']) === null ? 'known here: name' : 'did you mean name?';
       reader.problem(keyNode, path, `unknown key; ${hint}`);
     } else if (isScalar(value) && typeof value.value === 'string') jobId = value.value;
     else reader.problem(value, path, 'expected the id of the job, as text');

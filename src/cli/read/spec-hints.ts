@@ -11,8 +11,8 @@ const field = (path: string): Meaning => ({ field: path });
 const missing = (text: string): Meaning => ({ missing: text });
 
 const learnt =
-  'what is learnt of a node belongs to the dataset (gnnctl dataset import --task), and the loss ' +
-  'follows from it; link prediction and whole graphs are not there';
+  'what is learnt of a node belongs to the dataset (gnnctl dataset import SOURCE ' +
+  '--task regression, or multi_label), and the loss follows from it; link prediction and whole graphs are not there';
 const ownModel = 'a model of yours can be a TorchScript file (type TORCHSCRIPT, docs/plugins.md)';
 const fromDataset = 'nothing to set: it follows from the dataset';
 const oneType = 'graphs have one type of node and one type of edge';

@@ -13,8 +13,8 @@ import {
 } from 'yaml';
 import { field as fieldOption, Unit } from '../../api/gen/gnnd/v1/field_pb.ts';
 import { fullName, shortNames } from '../../spec/enum-names.ts';
+import { nearestOf } from '../../spec/nearest.ts';
 import { parseBytes, parseDurationMs } from '../session/units.ts';
-import { nearest } from './nearest.ts';
 import { hintForValue, meaningOfKey } from './spec-hints.ts';
 
 /** Where in which file, both from 1; column 0 where there is no place to name. */
@@ -83,7 +83,8 @@ export class SpecReader {
     const json: JsonObject = {};
     if (isNull(node)) return json;
     if (!isMap(node)) {
-      this.problem(node, path, `${show(node)}: expected a map of ${keysOf(desc).join(', ')}`);
+      const expected = `expected a map of ${keysOf(desc).join(', ')}`;
+      this.problem(node, path, `${show(node)}: ${expected}${asMap(desc, node)}`);
       return json;
     }
     const setBy = new Map<DescField, string>();
@@ -175,17 +176,26 @@ export class SpecReader {
       const isHere = messageOf(this.#root, meaning.field) === desc;
       return `did you mean ${isHere ? last : `spec.${meaning.field}`}?`;
     }
-    const here = nearest(key, keysOf(desc));
+    const here = nearestOf(key, keysOf(desc));
     if (here !== null) return `did you mean ${here}?`;
     const elsewhere = pathsTo(this.#root, (field) => fieldIs(field, key));
     if (elsewhere.length > 0) return `did you mean spec.${elsewhere[0]}?`;
     const paths = pathsTo(this.#root, () => true);
     const last = (path: string) => path.slice(path.lastIndexOf('.') + 1);
-    const meant = nearest(key, paths.map(last));
+    const meant = nearestOf(key, paths.map(last));
     const similar = paths.find((path) => last(path) === meant);
     if (similar !== undefined) return `did you mean spec.${similar}?`;
     return `known here: ${keysOf(desc).join(', ')}`;
   }
+}
+
+/** A value that stands where a map is expected may be that of a key in it: `model: GCN`. */
+function asMap(desc: DescMessage, node: unknown): string {
+  const text = isScalar(node) ? String(node.value) : '';
+  const field = desc.fields.find(({ enum: schema }) =>
+    schema === undefined ? false : fullName(schema, text) !== null,
+  );
+  return field === undefined ? '' : `; did you mean {${field.name}: ${text}}?`;
 }
 
 /** How a kind of field is read, and what is said when it cannot be. */
@@ -207,7 +217,7 @@ function expectationOf(field: DescField & { fieldKind: 'scalar' | 'enum' | 'list
       hint(text) {
         const known = hintForValue(schema.name, text);
         if (known !== undefined) return `; ${known}`;
-        const meant = nearest(text, shortNames(schema));
+        const meant = nearestOf(text, shortNames(schema));
         return meant === null ? '' : `; did you mean ${meant}?`;
       },
     };

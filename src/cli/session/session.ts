@@ -126,7 +126,9 @@ export function addressOf(given: string, env: Environment): string {
     return `unix:${folder}/gnnd/gnnd.sock`;
   }
   if (given.startsWith('/') || given.startsWith('./')) return `unix:${given}`;
-  return given.replace(/^(tcp|http):\/\//, '').replace(/^unix:\/\/\//, 'unix:/');
+  const address = given.replace(/^(tcp|http):\/\//, '').replace(/^unix:\/\/\//, 'unix:/');
+  // Behind `unix:` shells leave it as it is.
+  return address.replace(/^unix:~(?=\/)/, `unix:${env['HOME'] ?? '~'}`);
 }
 
 function timeoutOf(given: string | undefined): number | null {

@@ -60,7 +60,10 @@ async function init(...args: readonly string[]) {
 test('a job file that can be read, and says what its fields are', async () => {
   const file = join(folder, 'job.yaml');
   const { exitCode, stderr } = await init('--file', file, '--epochs', '7');
-  expect([exitCode, stderr]).toEqual([0, expect.stringContaining(`wrote ${file}; gnnctl job c`)]);
+  expect([exitCode, stderr]).toEqual([
+    0,
+    expect.stringContaining(`wrote ${file}; go on with: gnnctl job c`),
+  ]);
   const text = readFileSync(file, 'utf8');
   expect(readSpec({ file, text }, [])).toHaveProperty('ok');
   expect(parse(text)).toEqual({

@@ -1,10 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { addCommands } from '../../../src/cli/program.ts';
 import { readSpec } from '../../../src/cli/read/spec-file.ts';
-import { program as gnnd } from '../../../src/serve.ts';
+import { problemWith } from '../../support/commands.ts';
 
 /** Every command that a page shows is there, with the flags and values that it is given. */
 
@@ -23,39 +21,6 @@ function commandsIn(text: string): readonly string[] {
   return [...found].map(([, name, rest = '']) =>
     `${name} ${rest.split(/ +# | \| | 2?> /)[0]}`.trim(),
   );
-}
-
-/** As a shell splits them; nothing on our pages has more than quotes. */
-function wordsOf(line: string): readonly string[] {
-  return [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
-    ([, single, double, plain]) => single ?? double ?? plain ?? '',
-  );
-}
-
-/** Null where `command` takes these words. */
-function problemOf(command: Command, words: readonly string[]): string | null {
-  command.exitOverride().configureOutput({ writeErr: () => {} });
-  try {
-    const { operands, unknown } = command.parseOptions([...words]);
-    const [first = '', ...others] = operands;
-    const sub = command.commands.find((each) => each.name() === first);
-    if (sub !== undefined) return problemOf(sub, [...others, ...unknown]);
-    if (command.commands.length > 0) return `${command.name()} has no command ${first}`;
-    if (unknown.length > 0) return `${command.name()} has no option ${unknown[0]}`;
-    const takes = command.registeredArguments;
-    const least = takes.filter(({ required }) => required).length;
-    const most = takes.at(-1)?.variadic === true ? Number.POSITIVE_INFINITY : takes.length;
-    const isRight = operands.length >= least && operands.length <= most;
-    return isRight ? null : `${command.name()} takes ${least} to ${most} arguments`;
-  } catch (error) {
-    return String(error);
-  }
-}
-
-function problemWith(line: string): string | null {
-  const [name, ...words] = wordsOf(line);
-  const program = name === 'gnnd' ? gnnd : addCommands(new Command('gnnctl'), () => async () => {});
-  return problemOf(program, words);
 }
 
 describe('pages', () => {

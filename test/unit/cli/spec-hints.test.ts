@@ -28,7 +28,10 @@ test.each([
 
 test.each([
   ['task: LINK_PREDICTION', 'link prediction and whole graphs are not there'],
-  ['training: {loss: mse}', 'belongs to the dataset (gnnctl dataset import --task)'],
+  [
+    'training: {loss: mse}',
+    'belongs to the dataset (gnnctl dataset import SOURCE --task regression',
+  ],
   ['pretrained: true', 'gnnctl job create --from'],
   ['model: {aggr: sum}', 'GRAPHSAGE takes the mean'],
   ['model: {edge_dim: 4}', 'no edge features'],
@@ -59,4 +62,10 @@ test('every field that a hint names is one of the spec', () => {
     const reading = readSpec(null, [`${path}=`]);
     expect('ok' in reading, path).toBe(true);
   }
+});
+
+test('a value that stands where a map is expected is put into it', () => {
+  expect(saidOf('model: GCN')).toMatch(/expected a map .*; did you mean \{type: GCN\}\?$/);
+  expect(saidOf('sampling: LABOR')).toContain('did you mean {algorithm: LABOR}?');
+  expect(saidOf('model: 3')).not.toContain('did you mean');
 });

@@ -189,3 +189,15 @@ test('rates of links are configured by class, and all that cannot be is told', (
     ),
   });
 });
+
+test('what only a shell understands is refused, and a path is not taken for an address', () => {
+  const values = { state_dir: '~/gnnd', listen: ['unix:~/a.sock', '/run/b.sock'] };
+  const resolved = resolveConfig(values, defaults);
+  if ('ok' in resolved) throw new Error('accepted');
+  const tilde = 'begins with ~, which only shells replace: write the path in full';
+  expect(resolved.problems).toEqual([
+    `state_dir: "~/gnnd" ${tilde}`,
+    `listen: "unix:~/a.sock" ${tilde}`,
+    'listen: "/run/b.sock" is neither unix:/path nor host:port; did you mean unix:/run/b.sock?',
+  ]);
+});

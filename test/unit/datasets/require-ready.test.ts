@@ -18,5 +18,7 @@ test('a mistyped dataset is answered with the nearest one that a job could have'
   const meant = 'there is no dataset npm-dps-2016; did you mean npm-deps-2016?';
   expect(refusal('npm-dps-2016')).toBe(meant);
   expect(refusal('cora')).toBe('there is no dataset cora');
-  expect(refusal('npm-dep-2016')).toBe('dataset npm-dep-2016 is FAILED, not READY');
+  expect(refusal('npm-dep-2016')).toBe(
+    'dataset npm-dep-2016 is FAILED, not READY; its source mended, import it again under this id',
+  );
 });
