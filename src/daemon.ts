@@ -110,8 +110,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     grpcMethods: rpcMethods,
   });
   const store = openStoreOf(options, metrics);
-  const { jobsFolder, featuresFolder, propagationsFolder: folder } = foldersOf(config);
-  sweep([jobsFolder, featuresFolder, folder], log);
+  const { jobsFolder, featuresFolder, propagationsFolder: folder } = sweptFolders(config, log);
   const datasets = datasetsOf(config, { store, native, log, clock });
   const witness = new DataWitness(log);
   const ended = (end: PropagationEnd) => metrics.propagationEnded(end);
@@ -307,10 +306,14 @@ function takeStateDir(stateDir: string, lock: (path: string) => number | null): 
   }
 }
 
-/** Removes what killed writers left; the state directory is ours by now. */
-function sweep(folders: readonly string[], log: Log): void {
-  const paths = folders.flatMap((folder) => sweepTemporary(folder, 2));
+/** Without what killed writers left there; the state directory is ours by now. */
+function sweptFolders(config: DaemonConfig, log: Log) {
+  const folders = foldersOf(config);
+  const { jobsFolder, featuresFolder, propagationsFolder } = folders;
+  const each = [jobsFolder, featuresFolder, propagationsFolder];
+  const paths = each.flatMap((folder) => sweepTemporary(folder, 2));
   if (paths.length > 0) log.warn('daemon.swept', { paths });
+  return folders;
 }
 
 function observeRpc(metrics: Metrics, event: RpcEvent): void {
