@@ -111,9 +111,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     grpcMethods: rpcMethods,
   });
   const store = openStoreOf(options, metrics);
-  const { jobsFolder, featuresFolder, propagationsFolder: folder } = foldersOf(config);
-  sweep(jobsFolder, folders.isAlone(config.cacheDir) ? [featuresFolder, folder] : [], log);
-  const datasets = datasetsOf(config, { store, native, log, clock, folders });
+  const { jobsFolder, featuresFolder, propagationsFolder: folder } = sweptFolders(options, folders);
+  const datasets = datasetsOf(config, { store, log, clock }, { native, folders });
   const witness = new DataWitness(log);
   const ended = (end: PropagationEnd) => metrics.propagationEnded(end);
   const propagations = new Propagations({ folder, native, clock, witness, ended });
@@ -274,14 +273,8 @@ function openStoreOf({ config, log, onFatal }: DaemonOptions, metrics: Metrics):
 
 function datasetsOf(
   { datasetsDir: folder, sourcesDir, stateDir }: DaemonConfig,
-  {
-    native,
-    folders,
-    ...parts
-  }: Pick<DatasetsOptions, 'store' | 'log' | 'clock'> & {
-    readonly native: CoreAddon;
-    readonly folders: SharedFolders;
-  },
+  parts: Pick<DatasetsOptions, 'store' | 'log' | 'clock'>,
+  { native, folders }: { readonly native: CoreAddon; readonly folders: SharedFolders },
 ): Datasets {
   const tasks = createPreparer({ native, stateDir });
   const isAlone = folders.isAlone(folder);
@@ -309,10 +302,17 @@ async function claimFolders(config: DaemonConfig, native: CoreAddon): Promise<Sh
   }
 }
 
-/** Removes what killed writers left in the state directory, which is ours, and in `others`. */
-function sweep(jobsFolder: string, others: readonly string[], log: Log): void {
-  const paths = [jobsFolder, ...others].flatMap((folder) => sweepTemporary(folder, 2));
+/**
+ * Without what killed writers left there: in the state directory, which is ours by now, and in the
+ * cache where no other daemon uses it.
+ */
+function sweptFolders({ config, log }: DaemonOptions, shared: SharedFolders) {
+  const folders = foldersOf(config);
+  const { jobsFolder, featuresFolder, propagationsFolder } = folders;
+  const cached = shared.isAlone(config.cacheDir) ? [featuresFolder, propagationsFolder] : [];
+  const paths = [jobsFolder, ...cached].flatMap((folder) => sweepTemporary(folder, 2));
   if (paths.length > 0) log.warn('daemon.swept', { paths });
+  return folders;
 }
 
 function observeRpc(metrics: Metrics, event: RpcEvent): void {
