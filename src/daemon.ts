@@ -35,6 +35,7 @@ import { hostLimits } from './jobs/host-limits.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
 import { assertTransition, pendingSinceMs } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
+import { warnOfMissingStore } from './jobs/orphans.ts';
 import { createRetention, type RetentionOptions } from './jobs/retention.ts';
 import { Runner } from './jobs/runner.ts';
 import type { RunnerObserver } from './jobs/runner-options.ts';
@@ -90,15 +91,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const native = loadCore();
   const found = await devicesOf(native.hostCores(), config);
   const connections = connectionLimits(found.devices.length);
-  const folders = await claimFolders(config, native);
-  const metrics = createMetrics({
-    build: { version, nodeVersion: process.versions.node },
-    startAtMs: clock.wallMs(),
-    grpcMethods: rpcMethods,
-  });
+  const folders = await claimFolders(options, native);
+  const metrics = metricsOf(version);
   const store = openStoreOf(options, metrics);
   const { jobsFolder, featuresFolder, propagationsFolder: folder } = foldersOf(config);
-  sweep(jobsFolder, folders.isAlone(config.cacheDir) ? [featuresFolder, folder] : [], log);
   const datasets = datasetsOf(config, { store, native, log, clock, folders });
   const witness = new DataWitness(log);
   const ended = (end: PropagationEnd) => metrics.propagationEnded(end);
@@ -131,6 +127,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     devices: () => deviceFacts(found, runner),
     setDrained: (change: Parameters<typeof setDrained>[2]) => setDrained(store, runner, change),
     collectGarbage: retention.collect,
+    orphans: retention.orphans,
   };
   const asked = propagationsOf(config, { ...shared, datasets, devices: found.devices });
   const artifacts = { datasets, checkpoints, ...reports, propagations: asked };
@@ -168,6 +165,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       return closing;
     },
   };
+}
+
+function metricsOf(version: string): Metrics {
+  return createMetrics({
+    build: { version, nodeVersion: process.versions.node },
+    startAtMs: systemClock.wallMs(),
+    grpcMethods: rpcMethods,
+  });
 }
 
 interface Served {
@@ -250,7 +255,9 @@ function createKeepers(
 }
 
 function openStoreOf({ config, log, onFatal }: DaemonOptions, metrics: Metrics): Store {
-  return openStore(join(config.stateDir, 'store', 'gnnd.db'), {
+  const path = join(config.stateDir, 'store', 'gnnd.db');
+  warnOfMissingStore(config.stateDir, path, log);
+  return openStore(path, {
     clock: systemClock,
     log,
     reserveBytes: stateReserveBytes,
@@ -288,19 +295,26 @@ function propagationsOf(
   return createPropagationRequests({ ...parts, derivedFolder, stateDir: config.stateDir });
 }
 
-async function claimFolders(config: DaemonConfig, native: CoreAddon): Promise<SharedFolders> {
+async function claimFolders(
+  { config, log }: DaemonOptions,
+  native: CoreAddon,
+): Promise<SharedFolders> {
   const { stateDir, datasetsDir, cacheDir } = config;
+  const { jobsFolder, featuresFolder, propagationsFolder } = foldersOf(config);
   try {
     claimState(native, stateDir);
-    return await claimShared(native, stateDir, [datasetsDir, cacheDir]);
+    const folders = await claimShared(native, stateDir, [datasetsDir, cacheDir]);
+    const derived = folders.isAlone(cacheDir) ? [featuresFolder, propagationsFolder] : [];
+    sweep([jobsFolder, ...derived], log);
+    return folders;
   } catch (error) {
     throw new StartError(daemonExit.STATE_DIR, messageOf(error), error);
   }
 }
 
-/** Removes what killed writers left in the state directory, which is ours, and in `others`. */
-function sweep(jobsFolder: string, others: readonly string[], log: Log): void {
-  const paths = [jobsFolder, ...others].flatMap((folder) => sweepTemporary(folder, 2));
+/** Removes what killed writers left, where no others write. */
+function sweep(folders: readonly string[], log: Log): void {
+  const paths = folders.flatMap((folder) => sweepTemporary(folder, 2));
   if (paths.length > 0) log.warn('daemon.swept', { paths });
 }
 
