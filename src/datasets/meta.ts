@@ -17,6 +17,8 @@ export interface Meta {
 }
 
 const file = 'meta.json';
+/** Names of a million classes. */
+const maxBytes = 16 << 20;
 const countKeys = ['num_nodes', 'num_edges', 'num_features', 'num_classes'] as const;
 const splitKeys = ['train', 'val', 'test'] as const;
 const known = [...countKeys, 'split', 'undirected', 'class_names', 'task', 'sha256'];
@@ -30,7 +32,7 @@ export async function readMeta({
   const path = join(folder, file);
   if (!existsSync(path)) return null;
   let parsed: unknown;
-  const text = await sourceText(path);
+  const text = await sourceText(path, maxBytes);
   try {
     parsed = JSON.parse(text);
   } catch (error) {
