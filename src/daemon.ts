@@ -19,16 +19,12 @@ import {
 } from './artifacts/propagation-requests.ts';
 import { makeFolder, sweepTemporary } from './base/atomic-file.ts';
 import { systemClock } from './base/clock.ts';
-import {
-  type ConnectionLimits,
-  descriptorFacts,
-  isScarcity,
-  shareDescriptors,
-} from './base/descriptors.ts';
+import { type ConnectionLimits, descriptorFacts, shareDescriptors } from './base/descriptors.ts';
 import { messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import { hostMemoryBytes } from './base/host-memory.ts';
 import type { Log } from './base/log.ts';
+import { bound, StartError } from './base/start-error.ts';
 import type { DaemonConfig } from './config/daemon-config.ts';
 import { readTlsFiles } from './config/tls-files.ts';
 import { createTokens } from './config/tokens.ts';
@@ -39,6 +35,7 @@ import { hostLimits } from './jobs/host-limits.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
 import { assertTransition, pendingSinceMs } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
+import { warnOfMissingStore } from './jobs/orphans.ts';
 import { createRetention, type RetentionOptions } from './jobs/retention.ts';
 import { Runner } from './jobs/runner.ts';
 import type { RunnerObserver } from './jobs/runner-options.ts';
@@ -63,16 +60,6 @@ import { createJobTraces, type JobTraces } from './traces/job-traces.ts';
  *   start: lock, store, devices, datasets, runner, jobs, HTTP, gRPC, then jobs may run
  *   stop:  not ready, executors stopped, gRPC, HTTP, imports, store; the lock goes with the process
  */
-
-/** A failure to start that has an exit code of its own. */
-export class StartError extends Error {
-  readonly exitCode: number;
-
-  constructor(exitCode: number, message: string, cause?: unknown) {
-    super(message, { cause });
-    this.exitCode = exitCode;
-  }
-}
 
 export interface Daemon {
   /** gRPC addresses that are served. */
@@ -104,14 +91,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const native = loadCore();
   const found = await devicesOf(native.hostCores(), config);
   const connections = connectionLimits(found.devices.length);
-  const folders = await claimFolders(config, native);
-  const metrics = createMetrics({
-    build: { version, nodeVersion: process.versions.node },
-    startAtMs: clock.wallMs(),
-    grpcMethods: rpcMethods,
-  });
+  const folders = await claimFolders(options, native);
+  const metrics = metricsOf(version);
   const store = openStoreOf(options, metrics);
-  const { jobsFolder, featuresFolder, propagationsFolder: folder } = sweptFolders(options, folders);
+  const { jobsFolder, featuresFolder, propagationsFolder: folder } = foldersOf(config);
   const datasets = datasetsOf(config, { store, log, clock }, { native, folders });
   const witness = new DataWitness(log);
   const ended = (end: PropagationEnd) => metrics.propagationEnded(end);
@@ -144,6 +127,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     devices: () => deviceFacts(found, runner),
     setDrained: (change: Parameters<typeof setDrained>[2]) => setDrained(store, runner, change),
     collectGarbage: retention.collect,
+    orphans: retention.orphans,
   };
   const asked = propagationsOf(config, { ...shared, datasets, devices: found.devices });
   const artifacts = { datasets, checkpoints, ...reports, propagations: asked };
@@ -183,6 +167,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   };
 }
 
+function metricsOf(version: string): Metrics {
+  return createMetrics({
+    build: { version, nodeVersion: process.versions.node },
+    startAtMs: systemClock.wallMs(),
+    grpcMethods: rpcMethods,
+  });
+}
+
 interface Served {
   readonly backend: ApiBackend;
   readonly metrics: Metrics;
@@ -198,10 +190,12 @@ async function openServers(
   const listen = config.metricsListen;
   const connectionsMax = connections.http;
   let page: Page = async () => false;
-  const http = await bound(listen, () =>
+  let grpc = config.listen;
+  const http = await bound(`metrics_listen ${listen}`, () =>
     serveHttp({
       ...{ listen, connectionsMax, metrics, live: () => true, ready, log },
       page: (...call) => page(...call),
+      grpc: () => grpc,
     }),
   );
   const observe = (event: RpcEvent) => observeRpc(metrics, event);
@@ -216,6 +210,7 @@ async function openServers(
     }),
   );
   page = api.page;
+  grpc = api.addresses;
   return { http, api };
 }
 
@@ -260,7 +255,9 @@ function createKeepers(
 }
 
 function openStoreOf({ config, log, onFatal }: DaemonOptions, metrics: Metrics): Store {
-  return openStore(join(config.stateDir, 'store', 'gnnd.db'), {
+  const path = join(config.stateDir, 'store', 'gnnd.db');
+  warnOfMissingStore(config.stateDir, path, log);
+  return openStore(path, {
     clock: systemClock,
     log,
     reserveBytes: stateReserveBytes,
@@ -292,53 +289,32 @@ function propagationsOf(
   return createPropagationRequests({ ...parts, derivedFolder, stateDir: config.stateDir });
 }
 
-async function claimFolders(config: DaemonConfig, native: CoreAddon): Promise<SharedFolders> {
+async function claimFolders(
+  { config, log }: DaemonOptions,
+  native: CoreAddon,
+): Promise<SharedFolders> {
   const { stateDir, datasetsDir, cacheDir } = config;
+  const { jobsFolder, featuresFolder, propagationsFolder } = foldersOf(config);
   try {
     claimState(native, stateDir);
-    return await claimShared(native, stateDir, [datasetsDir, cacheDir]);
+    const folders = await claimShared(native, stateDir, [datasetsDir, cacheDir]);
+    const derived = folders.isAlone(cacheDir) ? [featuresFolder, propagationsFolder] : [];
+    sweep([jobsFolder, ...derived], log);
+    return folders;
   } catch (error) {
     throw new StartError(daemonExit.STATE_DIR, messageOf(error), error);
   }
 }
 
-/**
- * Without what killed writers left there: in the state directory, which is ours by now, and in the
- * cache where no other daemon uses it.
- */
-function sweptFolders({ config, log }: DaemonOptions, shared: SharedFolders) {
-  const folders = foldersOf(config);
-  const { jobsFolder, featuresFolder, propagationsFolder } = folders;
-  const cached = shared.isAlone(config.cacheDir) ? [featuresFolder, propagationsFolder] : [];
-  const paths = [jobsFolder, ...cached].flatMap((folder) => sweepTemporary(folder, 2));
+/** Removes what killed writers left, where no others write. */
+function sweep(folders: readonly string[], log: Log): void {
+  const paths = folders.flatMap((folder) => sweepTemporary(folder, 2));
   if (paths.length > 0) log.warn('daemon.swept', { paths });
-  return folders;
 }
 
 function observeRpc(metrics: Metrics, event: RpcEvent): void {
   metrics.observeGrpc(event);
   if (event.kind === 'handled' && event.reason !== null) metrics.apiError(event.reason);
-}
-
-async function bound<T>(address: string, serveThere: () => Promise<T>): Promise<T> {
-  try {
-    return await serveThere();
-  } catch (error) {
-    const message = `cannot listen on ${address}: ${messageOf(error)}`;
-    throw new StartError(listenExit(error), message, error);
-  }
-}
-
-/** An address that is in use, or not there yet, may be had at the next start; a wrong one never. */
-function listenExit(error: unknown): number {
-  for (let at = error; at instanceof Error; at = at.cause) {
-    const code = 'code' in at ? at.code : null;
-    if (code === 'EADDRINUSE' || code === 'EADDRNOTAVAIL' || isScarcity(at)) {
-      return daemonExit.OS_RESOURCE;
-    }
-    if (code === 'EACCES' || code === 'EPERM') return daemonExit.PERMISSION;
-  }
-  return daemonExit.CONFIGURATION;
 }
 
 function connectionLimits(devices: number): ConnectionLimits {

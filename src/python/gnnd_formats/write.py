@@ -26,11 +26,14 @@ def write(graph: Graph, folder: Path, wrote: Callable[[float], None]) -> None:
             wrote(min(1.0, done / total))
         path.chmod(0o440)  # It may become a file of the dataset by a link.
     meta: dict[str, Any] = {"undirected": graph.undirected}
-    facts = {
+    facts: dict[str, Any] = {
         "task": graph.task,
         "class_names": graph.class_names,
         "feature_names": graph.feature_names,
     }
+    if graph.class_names is not None:
+        # Also those that no node has.
+        facts["num_classes"] = len(graph.class_names)
     meta.update({name: value for name, value in facts.items() if value is not None})
     (folder / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
     if graph.node_names is not None:

@@ -16,11 +16,6 @@ import {
   zip,
 } from './workbench.ts';
 
-function withoutLabels(graph: typeof pathGraph) {
-  const { 'features.npy': features, 'indptr.npy': indptr, 'indices.npy': indices } = graph;
-  return { 'features.npy': features, 'indptr.npy': indptr, 'indices.npy': indices };
-}
-
 const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/${name}`, import.meta.url));
 
 describe('the citation graphs of the fixtures', () => {
@@ -213,53 +208,6 @@ describe('what users of other libraries bring', () => {
     expect(await linesOf('NPY', folderOf({ ...nodes, 'edge_index.npy': rows }))).toEqual([
       'edge_index.npy: has shape (3, 2), expected [2, edges]',
     ]);
-  });
-
-  const unlabelled = {
-    'features.npy': pathGraph['features.npy'],
-    'edge_index.npy': edgeIndex(0, 2, 1, 0, /* to */ 1, 1, 0, 0),
-  };
-
-  test.each([
-    ['edge_index', unlabelled],
-    ['indptr and indices', { ...withoutLabels(pathGraph) }],
-    ['weights of edges', { ...unlabelled, 'edge_weight.npy': float32(1, 2, 3, 4) }],
-  ])('a graph without labels, of %s, is there to be predicted', async (_, files) => {
-    const { manifest, notices, numbers } = await tryImport('NPY', folderOf(files));
-    const split = { train: 0, val: 0, test: 0 };
-    expect(manifest).toMatchObject({ num_nodes: 3, num_edges: 4, num_classes: 0, split });
-    expect(numbers('labels.npy')).toEqual([-1, -1, -1]);
-    expect(notices).toEqual([expect.stringContaining('there are no labels')]);
-  });
-
-  test('labels without a training split, and a split without labels, are mistakes', async () => {
-    const labels = { ...unlabelled, 'labels.npy': int32(0, 1, 0) };
-    expect(await linesOf('NPY', folderOf(labels))).toEqual([
-      expect.stringContaining('train: the source has no split'),
-    ]);
-    const split = { ...unlabelled, 'test.npy': int64(2) };
-    expect(await linesOf('NPY', folderOf(split))).toContain('labels.npy: is missing');
-    const task = { task: 'REGRESSION' } as const;
-    expect(await linesOf('NPY', folderOf(unlabelled), null, task)).toEqual([
-      'labels.npy: is missing, and the task REGRESSION needs labels',
-    ]);
-  });
-
-  test('names of columns are kept, as many as columns and each once', async () => {
-    const meta = (names: unknown) => ({
-      ...pathGraph,
-      'meta.json': JSON.stringify({ feature_names: names }),
-    });
-    const { story } = await tryImport('NPY', folderOf(meta(['age', 'height'])));
-    expect(story.feature_names).toEqual(['age', 'height']);
-    const problems: readonly (readonly [unknown, string])[] = [
-      [['age'], 'has 1 feature_names, expected 2, one for each column of the features'],
-      [['age', 'age'], "has the feature name 'age' twice, expected each once"],
-      [['age', ''], 'has a feature name that is empty'],
-    ];
-    for (const [names, problem] of problems) {
-      expect(await linesOf('NPY', folderOf(meta(names)))).toEqual([`meta.json: ${problem}`]);
-    }
   });
 
   test('masks must have an element for each node', async () => {
@@ -459,6 +407,62 @@ describe('a meta.json beside the arrays', () => {
     expect(rounded.manifest.sha256['features.npy']).not.toBe(sha256.features);
     expect(await linesOf('NPY', source({ features: '00' }), 'float16')).toEqual([
       expect.stringContaining(`the one of the array is ${sha256.features}`),
+    ]);
+  });
+
+  test.each([
+    [
+      { task: 'CLASSIFIKATION' },
+      'says task is "CLASSIFIKATION", expected one of CLASSIFICATION, MULTI_LABEL, REGRESSION',
+    ],
+    [{ task: 3 }, 'says task is 3, expected one of CLASSIFICATION, MULTI_LABEL, REGRESSION'],
+    [{ class_names: ['a', 'b'] }, 'has 2 class_names, expected one for each of the 3 classes'],
+    [
+      { class_names: ['a', 'b', 'c', 'd'] },
+      'has 4 class_names, expected one for each of the 3 classes; num_classes counts those without a node, too',
+    ],
+    [
+      { num_classes: 4, class_names: ['a', 'b', 'c'] },
+      'has 3 class_names, expected one for each of the 4 classes',
+    ],
+    [{ class_names: ['a', 'b', 'a'] }, 'class_names has "a" twice'],
+    [
+      { class_names: ['a', 1, 'c'] },
+      'says class_names is ["a",1,"c"], expected a list of texts that are not empty',
+    ],
+    [
+      { class_names: 'abc' },
+      'says class_names is "abc", expected a list of texts that are not empty',
+    ],
+    [{ num_classes: 2 }, 'says num_classes is 2, but labels.npy has 3 classes'],
+    [{ num_nodes: '3' }, 'says num_nodes is "3", expected a whole number of 0 or more'],
+    [{ undirected: 'yes' }, 'says undirected is "yes", expected true or false'],
+    [{ sha256: { labels: 1 } }, 'says sha256.labels is 1, expected a SHA-256 in hexadecimal'],
+    [[1], 'says all of it is [1], expected an object'],
+  ])('that says %j is refused by name', async (said, problem) => {
+    const graph = { ...pathGraph, 'labels.npy': int32(0, 1, 2) };
+    const folder = folderOf({ ...graph, 'meta.json': JSON.stringify(said) });
+    expect(await linesOf('NPY', folder)).toEqual([`meta.json: ${problem}`]);
+  });
+
+  test('may count a class without a node, and says a key that it does not know', async () => {
+    const said = { num_classes: 4, class_names: ['a', 'b', 'c', 'd'], class_name: 'e', more: 1 };
+    const folder = folderOf({ ...pathGraph, 'meta.json': JSON.stringify(said) });
+    const { manifest, story } = await tryImport('NPY', folder);
+    expect(manifest).toMatchObject({ num_classes: 4, class_names: ['a', 'b', 'c', 'd'] });
+    expect(story.notices).toContain('meta.json: class_name is not used; did you mean class_names?');
+  });
+
+  test('and a names.txt are not read where they are too long to be such', async () => {
+    const long = 'x'.repeat(17 << 20);
+    expect(await linesOf('NPY', folderOf({ ...pathGraph, 'meta.json': long }))).toEqual([
+      'meta.json: has 17825792 bytes, at most 16 MiB are read of it',
+    ]);
+    expect(await linesOf('NPY', folderOf({ ...pathGraph, 'names.txt': `a\n${long}` }))).toEqual([
+      'names.txt:2: has more than 1048576 bytes, expected the name of a node',
+    ]);
+    expect(await linesOf('GRAPHBOLT', folderOf({ 'metadata.yaml': long }))).toEqual([
+      'metadata.yaml: has 17825792 bytes, at most 1 MiB are read of it',
     ]);
   });
 

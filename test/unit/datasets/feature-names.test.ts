@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { columnsProblem, featureNamesOf } from '../../../src/datasets/feature-names.ts';
-import { folderOf, makeFolder } from './workbench.ts';
+import { folderOf, makeFolder, pathGraph, problemsOf, tryImport } from './workbench.ts';
 
 test('a model takes the columns that it was trained on, in their order', () => {
   expect(columnsProblem(['a', 'b', 'c'], ['a', 'b', 'c'])).toBeNull();
@@ -34,4 +34,22 @@ test('names come from import.json; where they are not there, nobody knows them',
   const broken = makeFolder();
   writeFileSync(join(broken, 'import.json'), '{');
   expect(featureNamesOf(broken)).toBeNull();
+});
+
+test('names of columns are kept, as many as columns and each once', async () => {
+  const meta = (names: unknown) => ({
+    ...pathGraph,
+    'meta.json': JSON.stringify({ feature_names: names }),
+  });
+  const { story } = await tryImport('NPY', folderOf(meta(['age', 'height'])));
+  expect(story.feature_names).toEqual(['age', 'height']);
+  const problems: readonly (readonly [unknown, unknown])[] = [
+    [['age'], 'has 1 feature_names, expected 2, one for each column of the features'],
+    [['age', 'age'], 'feature_names has "age" twice'],
+    [['age', ''], expect.stringContaining('expected a list of texts that are not empty')],
+  ];
+  for (const [names, problem] of problems) {
+    const found = await problemsOf('NPY', folderOf(meta(names)));
+    expect(found).toEqual([{ path: 'meta.json', description: problem }]);
+  }
 });

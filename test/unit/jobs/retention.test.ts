@@ -226,6 +226,29 @@ describe('logs', () => {
     expect(names(await retention.collect({ dryRun: true }))).toEqual([]);
   });
 
+  test('of executors that run are cut soon after they grew, not by the minute', async () => {
+    const { retention, live, folder, file } = workbench({ jobLogsBytes: 1000 });
+    const logs = ['jobs/uid-live/attempts/2/log/trainer.log', 'log/import.log'];
+    for (const log of logs) mkdirSync(dirname(join(folder, log)), { recursive: true });
+    const small = file('jobs/uid-live/attempts/2/log/sampler.log', 100);
+    live({ number: 2 });
+    retention.start();
+    for (const log of logs) {
+      const path = join(folder, log);
+      const executor = openSync(path, 'a');
+      onTestFinished(() => closeSync(executor));
+      for (const again of ['first', 'second']) {
+        writeSync(executor, `${again} ${'x'.repeat(5000)}\n`);
+        writeSync(executor, `${again} end\n`);
+        const isCut = () => /^\[gnnd removed[^x]* end\n$/.test(readFileSync(path, 'utf8'));
+        await expect.poll(isCut, { timeout: 10_000 }).toBe(true);
+        writeSync(executor, 'after\n');
+        expect(readFileSync(path, 'utf8').endsWith(`${again} end\nafter\n`)).toBe(true);
+      }
+    }
+    expect(readFileSync(small, 'utf8')).toBe('x'.repeat(100));
+  });
+
   test('of exports are cut, too', async () => {
     const { retention, file } = workbench({ jobLogsBytes: 1000 });
     const path = file('log/export.log', 5000, dayMs);
@@ -341,3 +364,23 @@ test('a round walks the ended jobs that go, not all, and 500 at a time', async (
   expect(looks).toEqual([500, 500, 500, 0, 500]);
   expect(turns).toBeGreaterThan(2);
 }, 30_000);
+
+describe('folders of jobs that no record knows', () => {
+  test('are told and stay; what a deletion keeps or leaves is none of them', async () => {
+    const { store, file, retention, jobsFolder } = workbench();
+    endedJob(store, 'mine');
+    file(`jobs/${store.getJob('mine')?.uid}/attempts/1/log/a.log`, 10);
+    file('jobs/lost/attempts/1/log/a.log', 10);
+    file('jobs/lost/checkpoint/last.safetensors', 10);
+    file('jobs/images-only/images/1.image', 10);
+    file('jobs/kept/checkpoint/last.safetensors', 10);
+    file('jobs/half.tmp-1/attempts/1/log/a.log', 10);
+    file('jobs/a file', 10);
+    const expected = ['images-only', 'lost'].map((name) => join(jobsFolder, name));
+    expect([...(await retention.orphans())].sort()).toEqual(expected);
+    await retention.collect({ dryRun: false });
+    expect([...(await retention.orphans())].sort()).toEqual(expected);
+    store.deleteJob('mine', { force: false, keepCheckpoint: false });
+    expect(await retention.orphans()).toHaveLength(2);
+  });
+});
