@@ -61,7 +61,7 @@ export async function recordOf(found: TrainedJob, kind: CheckpointKind, look: Ch
 export function recordOfFile(
   { job, result, last }: TrainedJob,
   kind: CheckpointKind,
-  { path, size, sha256, parametersSha256, model, task, tensors }: CheckpointFacts,
+  { path, size, sha256, parametersSha256, model, task, featureNames, tensors }: CheckpointFacts,
 ): CheckpointRecord {
   const accuracies =
     kind === 'BEST'
@@ -79,7 +79,9 @@ export function recordOfFile(
           valMetrics: last?.valMetrics ?? [],
           testMetrics: result.testMetricsLast,
         };
-  const file = { path, size, sha256, parametersSha256, model, task, tensors };
+  const names = featureNames ?? null;
+  const what = { model, task, featureNames: names, tensors };
+  const file = { path, size, sha256, parametersSha256, ...what };
   return { jobId: job.id, kind, ...accuracies, file };
 }
 

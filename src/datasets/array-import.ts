@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { messageOf } from '../base/errors.ts';
 import type { DatasetTask } from '../records/dataset-record.ts';
-import type { ArrayRole, ArraySet, EdgeList } from './array-set.ts';
+import { checkHeader, floats } from './array-header.ts';
+import type { ArrayRole, ArraySet, EdgeList, Meta } from './array-set.ts';
 import { ByteProgress } from './byte-progress.ts';
 import { converterOf, OutOfRange, type StoredType } from './convert-array.ts';
 import { type CopyTask, copyArray, isCopyable } from './copy-array.ts';
@@ -9,6 +10,7 @@ import { type ArrayName, arrayNames, arrayTypes, type DatasetFacts } from './dat
 import { EdgeSorter, type SortedRows } from './edge-sorter.ts';
 import { BadWeights } from './edge-weights.ts';
 import { ElementReader } from './element-reader.ts';
+import { featureNamesProblem } from './feature-names.ts';
 import { tableSorter, writeRows, writeTable } from './graph-writer.ts';
 import type { ImportContext } from './import-context.ts';
 import { labelNotices, taskOf, wholeNotice, writeLabels } from './label-arrays.ts';
@@ -18,7 +20,6 @@ import {
   type NpySource,
   type NpyType,
   type NpyValues,
-  npyIntegers,
 } from './npy.ts';
 import { OrientationCheck } from './orientation.ts';
 import { badFile, formatCount, ImportFailure } from './problems.ts';
@@ -75,14 +76,15 @@ export class ArrayImport {
     const warning = this.#orientation.warning();
     if (warning !== null) notices.add(warning);
     const { meta, source } = this.#set;
-    const promised = this.#task === 'CLASSIFICATION' ? (meta?.counts.get('num_classes') ?? 0) : 0;
+    const hasClasses = this.#task === 'CLASSIFICATION' && !this.#isUnlabelled;
+    const promised = hasClasses ? (meta?.counts.get('num_classes') ?? 0) : 0;
     return {
       task: this.#task,
       numClasses: Math.max(promised, this.#numClasses),
       numFeatures: this.#headers.get('features')?.shape[1] ?? 0,
       undirected: this.#set.undirected ?? meta?.undirected ?? false,
       classNames: this.#set.classNames ?? meta?.classNames ?? null,
-      featureNames: null,
+      featureNames: this.#set.featureNames ?? meta?.featureNames ?? null,
       source,
     };
   }
@@ -96,12 +98,24 @@ export class ArrayImport {
       const isSplit = name === 'train' || name === 'val' || name === 'test';
       // What is missing altogether is made by completeDataset, or told there.
       if (name === 'features' || name === 'test' || (isSplit && !this.#hasSplits)) continue;
+      if (name === 'labels' && this.#isUnlabelled) continue;
       problems.add(this.#set.pathOf(name), 'is missing');
     }
   }
 
   get #hasSplits(): boolean {
     return splits.some((name) => this.#set.nameOf(name) !== null);
+  }
+
+  /** There are no labels and no splits of labelled nodes: the graph is there to be predicted. */
+  get #isUnlabelled(): boolean {
+    const asked = this.#context.task ?? this.#set.task ?? 'CLASSIFICATION';
+    return this.#set.nameOf('labels') === null && !this.#hasSplits && asked === 'CLASSIFICATION';
+  }
+
+  /** Nodes, as the labels say, or where there are none the features. */
+  get #nodeRows(): number | undefined {
+    return (this.#headers.get('labels') ?? this.#headers.get('features'))?.shape[0];
   }
 
   /** Runs `work` on an opened array; what is wrong with the array becomes problems. */
@@ -271,7 +285,7 @@ export class ArrayImport {
 
   /** Edges that are listed elsewhere, once it is known how many nodes there are. */
   async #copyEdges(edges: EdgeList): Promise<void> {
-    const numNodes = this.#headers.get('labels')?.shape[0];
+    const numNodes = this.#nodeRows;
     if (numNodes !== undefined) await edges(numNodes);
   }
 
@@ -279,7 +293,7 @@ export class ArrayImport {
   async #copyEdgeIndex(): Promise<void> {
     const hasWeights = this.#set.nameOf('edge_weights') !== null;
     await this.#opened('edge_index', async (sources) => {
-      const numNodes = this.#headers.get('labels')?.shape[0];
+      const numNodes = this.#nodeRows;
       const numEdges = sources.header.shape[1] ?? 0;
       if (!hasWeights) return await this.#sortEdges(sources, null, { numNodes, numEdges });
       await this.#opened('edge_weights', async (weights) => {
@@ -363,8 +377,9 @@ export class ArrayImport {
       problems.add(pathOf(role), `${lengths} because ${because}`);
     };
     const indptrRows = rows('indptr');
-    const ruler = indptrRows === undefined ? 'labels' : 'indptr';
-    const nodes = indptrRows === undefined ? rows('labels') : indptrRows - 1;
+    const listed = this.#isUnlabelled ? 'features' : 'labels';
+    const ruler = indptrRows === undefined ? listed : 'indptr';
+    const nodes = indptrRows === undefined ? rows(listed) : indptrRows - 1;
     if (nodes !== undefined) {
       const because = `${pathOf(ruler)} has ${formatCount(rows(ruler) ?? 0)} rows`;
       if (nodes < 1) problems.add(pathOf(ruler), 'has no node');
@@ -378,13 +393,22 @@ export class ArrayImport {
     expect('edge_weights', edges, `${pathOf(graph)} has ${formatCount(edges)}`);
   }
 
+  /** Names of columns: as many as columns, each once. */
+  #checkNames({ featureNames }: Meta): void {
+    const columns = this.#headers.get('features')?.shape[1];
+    if (featureNames === null || columns === undefined) return;
+    const problem = featureNamesProblem(featureNames, columns);
+    if (problem !== null) this.#context.problems.add('meta.json', problem);
+  }
+
   /** The counts and checksums of meta.json against what was read. */
   #checkMeta(): void {
     const { problems } = this.#context;
     const { meta } = this.#set;
     if (meta === null) return;
+    this.#checkNames(meta);
     const rowsOf: readonly [string, ArrayName, number][] = [
-      ['num_nodes', 'labels', 0],
+      ['num_nodes', this.#isUnlabelled ? 'features' : 'labels', 0],
       ['num_edges', 'indices', 0],
       ['num_features', 'features', 1],
       ['split.train', 'train', 0],
@@ -432,47 +456,4 @@ const noIds = new BigInt64Array(0);
 
 function beyond(value: number | bigint): string {
   return `has ${value}, which is no id of a node (uint32)`;
-}
-
-const floats: readonly NpyType[] = ['float16', 'float32', 'float64'];
-
-function checkHeader(role: ArrayRole, source: NpySource): void {
-  const { type, shape } = source.header;
-  const isFloat = floats.includes(type);
-  const refuse = (expected: string) => {
-    throw badFile(source.path, `has dtype ${type}, expected ${expected}`);
-  };
-  const isSplit = role === 'train' || role === 'val' || role === 'test';
-  if (role === 'edge_weights') {
-    if (!isFloat) refuse(floats.join(', '));
-  } else if (isSplit) {
-    if (isFloat) refuse('node ids (integers) or a mask (bool)');
-  } else if (!mayBeAnything(role) && (isFloat || type === 'bool')) refuse(npyIntegers.join(', '));
-  const expected = shapeProblem(role, shape);
-  if (expected === null) return;
-  throw badFile(source.path, `has shape (${shape.join(', ')}), expected ${expected}`);
-}
-
-function mayBeAnything(role: ArrayRole): boolean {
-  return role === 'features' || role === 'labels';
-}
-
-/** What was expected of the shape; null: it is right. */
-function shapeProblem(role: ArrayRole, shape: readonly number[]): string | null {
-  const [rows = 0, columns = 0] = shape;
-  const axes = shape.length;
-  switch (role) {
-    case 'features':
-      return axes === 2 ? null : '[nodes, features]';
-    case 'edge_index':
-      return axes === 2 && rows === 2 ? null : '[2, edges]';
-    case 'labels':
-      return axes === 1 || (axes === 2 && columns > 0) ? null : '[nodes] or [nodes, labels]';
-    case 'train':
-    case 'val':
-    case 'test':
-      return axes === 1 || (axes === 2 && columns > 0) ? null : 'one axis, or masks in columns';
-    default:
-      return axes === 1 || (axes === 2 && columns === 1) ? null : 'one axis';
-  }
 }

@@ -31,6 +31,8 @@ export interface ArraySet {
   /** What the source says beside a meta.json; null: nothing. */
   readonly undirected: boolean | null;
   readonly classNames: readonly string[] | null;
+  /** What the columns of features are called; null: the source does not say. */
+  readonly featureNames: readonly string[] | null;
   /** Arrays have the element types that somebody chose, and not those of a format. */
   readonly keepsTypes: boolean;
   /** What its format or meta.json says is learnt of a node; null: what the labels tell. */
@@ -75,6 +77,7 @@ export interface Meta {
   readonly counts: ReadonlyMap<string, number>;
   readonly undirected: boolean;
   readonly classNames: readonly string[] | null;
+  readonly featureNames: readonly string[] | null;
   readonly task: DatasetTask | null;
   readonly sha256: ReadonlyMap<string, string>;
 }
@@ -137,6 +140,7 @@ export interface NamedArrays {
   readonly edges?: EdgeList | null;
   readonly undirected?: boolean | null;
   readonly classNames?: readonly string[] | null;
+  readonly featureNames?: readonly string[] | null;
   readonly keepsTypes?: boolean;
   readonly task?: DatasetTask | null;
   readonly isTable?: boolean;
@@ -146,6 +150,7 @@ export interface NamedArrays {
 export function arraySet({ problems, notices }: ImportContext, arrays: NamedArrays): ArraySet {
   const { source, names, pathOf, bytesOf, open, meta = null, edges = null } = arrays;
   const { undirected = null, classNames = null, task = meta?.task ?? null } = arrays;
+  const { featureNames = null } = arrays;
   const byRole = new Map<ArrayRole, string>();
   for (const role of roles) {
     const [name, ...others] = aliases[role].filter((alias) => names.includes(alias));
@@ -171,7 +176,15 @@ export function arraySet({ problems, notices }: ImportContext, arrays: NamedArra
     pathOf: (role) => pathOf(byRole.get(role) ?? role),
     totalBytes: [...byRole.values()].reduce((sum, name) => sum + bytesOf(name), 0),
     open: (role) => open(byRole.get(role) ?? role),
-    ...{ meta, edges, undirected, classNames, task, isTable: arrays.isTable ?? false },
+    ...{
+      meta,
+      edges,
+      undirected,
+      classNames,
+      featureNames,
+      task,
+      isTable: arrays.isTable ?? false,
+    },
     keepsTypes: arrays.keepsTypes ?? false,
   };
 }
@@ -196,13 +209,11 @@ async function readMeta(folder: string): Promise<Meta | null> {
     ...root,
     ...[...split].map(([key, value]): [string, unknown] => [`split.${key}`, value]),
   ];
-  const classNames = root.get('class_names');
-  const isNames = (names: unknown): names is string[] =>
-    Array.isArray(names) && names.every((name) => typeof name === 'string');
   return {
     counts: new Map(numbers.filter((entry): entry is [string, number] => isCount(entry[1]))),
     undirected: root.get('undirected') === true,
-    classNames: isNames(classNames) ? classNames : null,
+    classNames: namesIn(root.get('class_names')),
+    featureNames: namesIn(root.get('feature_names')),
     task: datasetTasks.find((task) => task === root.get('task')) ?? null,
     sha256: new Map(
       [...fieldsOf(root.get('sha256'))].filter(
@@ -210,6 +221,12 @@ async function readMeta(folder: string): Promise<Meta | null> {
       ),
     ),
   };
+}
+
+/** Null for what is no list of texts. */
+function namesIn(value: unknown): readonly string[] | null {
+  const isNames = Array.isArray(value) && value.every((name) => typeof name === 'string');
+  return isNames ? value : null;
 }
 
 function isCount(value: unknown): boolean {

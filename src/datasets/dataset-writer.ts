@@ -33,7 +33,7 @@ export const arrayNames = Object.keys(arrayTypes) as readonly ArrayName[];
 /** What an importer knows that the arrays do not say. */
 export interface DatasetFacts {
   readonly task: DatasetTask;
-  /** 1 + the largest label, or more; labels a node may have; targets it has. */
+  /** 1 + the largest label, or more; labels a node may have; targets it has. 0: unlabelled.ts. */
   readonly numClasses: number;
   readonly numFeatures: number;
   readonly undirected: boolean;
@@ -57,8 +57,10 @@ export interface DatasetWritten {
   readonly bytes: number;
 }
 
-function* factNotices({ split, num_edges }: DatasetManifest): Generator<string> {
+function* factNotices({ split, num_edges, num_classes }: DatasetManifest): Generator<string> {
   if (num_edges === 0) yield 'the graph has no edge: a node is known by its own features alone';
+  // Nobody trains where there are no labels.
+  if (num_classes === 0) return;
   if (split.val === 0) {
     yield 'there is no validation split: the last epoch counts as the best, none ends a job early';
   }
@@ -184,7 +186,7 @@ export class DatasetWriter {
     const manifest: DatasetManifest = {
       format: 'gnnd-dataset',
       version: 1,
-      num_nodes: rows('labels'),
+      num_nodes: rows('features'),
       num_edges: rows('indices'),
       num_features: facts.numFeatures,
       feature_dtype: this.#featureDtype,

@@ -2,6 +2,7 @@ import { realpath } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
 import { type FieldViolation, messageOf } from '../base/errors.ts';
 import { isInside } from '../base/rooted.ts';
+import { columnsProblem, featureNamesOf } from '../datasets/feature-names.ts';
 import { leadsOut, leaksOf } from '../datasets/source-root.ts';
 import { completeInference, type TrainedFacts } from '../spec/inference-input.ts';
 import type { JobSpecInput } from '../spec/job-spec.ts';
@@ -131,11 +132,16 @@ async function placeProblem(path: string, roots: readonly string[]): Promise<str
 function datasetProblem(
   { store }: Pick<InferenceSources, 'store'>,
   { dataset = '' }: JobSpecInput,
-  { inDim }: TrainedFacts,
+  { inDim, featureNames, datasetDigest }: TrainedFacts,
 ): readonly FieldViolation[] {
   const found = store.getDataset(dataset);
-  if (found?.state !== 'READY' || found.numFeatures === inDim) return [];
-  const has = `has ${found.numFeatures} features`;
-  const description = `${show(dataset)}: ${has}, the model takes ${inDim}`;
-  return [{ path: 'spec.dataset', description }];
+  // The rows that it was trained on are the model's whatever their columns are called.
+  if (found?.state !== 'READY' || found.digest === datasetDigest) return [];
+  const names = featureNamesOf(found.path);
+  const has = `has ${found.numFeatures} features, the model takes ${inDim}`;
+  const counted = found.numFeatures === inDim ? null : has;
+  const problem =
+    featureNames === null || names === null ? counted : columnsProblem(featureNames, names);
+  if (problem === null) return [];
+  return [{ path: 'spec.dataset', description: `${show(dataset)}: ${problem}` }];
 }

@@ -232,6 +232,8 @@ export interface JobPredictions {
   readonly bytes: number;
   /** Of inference.json, which has that of each file. */
   readonly sha256: string;
+  /** What could not be told of whether the dataset is one for the model; left out: nothing. */
+  readonly notice?: string | undefined;
 }
 
 export interface ExecutorStatus {

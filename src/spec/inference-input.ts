@@ -13,6 +13,8 @@ export interface TrainedFacts {
   readonly inDim: number;
   readonly outDim: number;
   readonly datasetDigest: string;
+  /** Of the columns of features; null: not known. */
+  readonly featureNames: readonly string[] | null;
   readonly task: DatasetTask;
   /** Of its checkpoint or export. */
   readonly folder: string;

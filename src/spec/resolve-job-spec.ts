@@ -25,6 +25,7 @@ import { samplingRule } from './rules/sampling.ts';
 import {
   classWeightsRule,
   earlyStopRule,
+  labelsRule,
   matrixLibraryRule,
   trainingRule,
 } from './rules/training.ts';
@@ -39,6 +40,7 @@ export type Resolution =
 /** In an order in which each finds what it needs filled in. */
 const rules: readonly Rule[] = [
   datasetRule,
+  labelsRule,
   inferenceRule,
   samplingRule,
   modelRule,

@@ -136,7 +136,13 @@ const trainingResult = object({
   bestValMetrics: later(metrics, []),
 });
 
-const predictions = object({ folder: text, nodes: integer, bytes: integer, sha256: text });
+const predictions = object({
+  folder: text,
+  nodes: integer,
+  bytes: integer,
+  sha256: text,
+  notice: later(text, ''),
+});
 const inferenceResult = partial({ predictions });
 
 /** Only an inference has predictions. */

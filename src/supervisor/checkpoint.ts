@@ -130,6 +130,8 @@ export interface CheckpointFacts extends FileDigests {
   readonly model: ModelOptions | null;
   /** Of the dataset: classes in folders of earlier versions. */
   readonly task: string;
+  /** Of its columns of features; null or unset where it named none. */
+  readonly featureNames?: readonly string[] | null;
   /** In the order of the file. */
   readonly tensors: readonly { readonly name: string; readonly shape: readonly number[] }[];
 }
@@ -155,8 +157,9 @@ export async function readCheckpoint(
     if (written?.sha256 !== sha256) throw new Error('its SHA-256 is not the one in MANIFEST.json');
     const { tensors } = splitSafetensors(bytes);
     const { parametersSha256 } = written;
-    const { model = null, task = 'CLASSIFICATION' } = facts;
-    return { path, bytes, size: bytes.length, sha256, parametersSha256, model, task, tensors };
+    const { model = null, task = 'CLASSIFICATION', featureNames = null } = facts;
+    const known = { sha256, parametersSha256, model, task, featureNames, tensors };
+    return { path, bytes, size: bytes.length, ...known };
   } catch (error) {
     throw new Error(`the checkpoint ${path} cannot be read: ${messageOf(error)}`, { cause: error });
   }
@@ -207,6 +210,7 @@ async function stampOf(path: string): Promise<string> {
 interface ManifestFacts {
   readonly model?: ModelOptions;
   readonly task?: string;
+  readonly featureNames?: readonly string[] | null;
   readonly files: Readonly<Record<string, FileDigests>>;
 }
 

@@ -1,6 +1,7 @@
 import { sleep } from '../base/clock.ts';
 import { isScarcity } from '../base/descriptors.ts';
 import { messageOf } from '../base/errors.ts';
+import { featureNamesOf } from '../datasets/feature-names.ts';
 import { type CoreAddon, counters, type SegmentHandle } from '../native/contract.ts';
 import type { JobResult } from '../records/job-record.ts';
 import { infers } from '../spec/rules/inference.ts';
@@ -154,7 +155,9 @@ function finalModelOf(
     epochs: reports.count,
   };
   const { task } = input.dataset.counts;
-  const facts = { job, uid, datasetDigest, task, spec, ...accuracies, ...metrics };
+  const featureNames = featureNamesOf(input.dataset.folder);
+  const what = { datasetDigest, task, featureNames, spec };
+  const facts = { job, uid, ...what, ...accuracies, ...metrics };
   return {
     bytes: 2 * last.data.byteLength,
     write: async () => {

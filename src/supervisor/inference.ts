@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { makeFolder, syncFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import { GnndError, messageOf } from '../base/errors.ts';
 import { canonicalJson } from '../base/ids.ts';
+import { featureNamesOf } from '../datasets/feature-names.ts';
 import type {
   CoreAddon,
   DatasetCounts,
@@ -265,7 +266,7 @@ function factsOf(
 export async function publishPredictions(
   input: AttemptInput,
   { nodes, prediction }: InferenceWork,
-  task: TaskOptions,
+  { trained, task }: { readonly trained: TrainedModel; readonly task: TaskOptions },
 ): Promise<JobResult> {
   const { inferenceFolder, predictionsFolder, spec } = input;
   const out = join(inferenceFolder, 'out');
@@ -284,8 +285,26 @@ export async function publishPredictions(
   syncFolder(join(predictionsFolder, '..'));
   const manifest = readFileSync(join(predictionsFolder, 'inference.json'));
   const sha256 = createHash('sha256').update(manifest).digest('hex');
-  const predictions = { folder: predictionsFolder, nodes, bytes: answer.value.bytes, sha256 };
+  const { bytes } = answer.value;
+  const notice = columnsNotice(input, trained);
+  const predictions = { folder: predictionsFolder, nodes, bytes, sha256, notice };
   return { ...nothingTrained, parametersSha256, predictions };
+}
+
+/** Where columns of another dataset have no names, on either side, only their number was compared. */
+function columnsNotice(
+  { spec, dataset, datasetDigest }: AttemptInput,
+  { featureNames, inDim }: TrainedModel,
+): string | undefined {
+  const names = featureNamesOf(dataset.folder);
+  if (spec.inference.trainedOn === datasetDigest || (featureNames !== null && names !== null)) {
+    return undefined;
+  }
+  const nameless = featureNames === null ? "the dataset of the model's training" : spec.dataset;
+  return (
+    `columns of features have no names in ${nameless}: that there are ${inDim} was compared, not ` +
+    'that they mean the same in the same order'
+  );
 }
 
 const nothingTrained = {

@@ -172,7 +172,10 @@ export class JobInference {
 
   /** All chunks being done. */
   publish(): Promise<JobResult> {
-    return this.#tracked(() => publishPredictions(this.#context.input, this.work, this.#task()));
+    return this.#tracked(() => {
+      const given = { trained: this.#model, task: this.#task() };
+      return publishPredictions(this.#context.input, this.work, given);
+    });
   }
 
   /** Resolves when no process of ours is left. */

@@ -25,6 +25,8 @@ export interface TrainedModel {
   readonly outDim: number;
   readonly task: DatasetTask;
   readonly datasetDigest: string;
+  /** Of the columns of features that it takes; null where their dataset named none. */
+  readonly featureNames: readonly string[] | null;
   /** What an export says of standardised features and rows; null where it is to be looked up. */
   readonly moments: ExportedMoments | null;
 }
@@ -48,12 +50,13 @@ export async function readTrainedModel(
     throw new Error(`${folder} holds neither MANIFEST.json of a checkpoint nor export.json`);
   }
   const file = await readCheckpoint(folder, kind);
-  const { model, spec, datasetDigest } = manifest as CheckpointFacts;
+  const { model, spec, datasetDigest, featureNames = null } = manifest as CheckpointFacts;
   if (model === undefined || spec === undefined || datasetDigest === undefined) {
     throw new Error(`${folder}/MANIFEST.json does not say which model it is: train it again`);
   }
   const { inDim, outDim } = model;
-  return { file, spec, inDim, outDim, task: taskOf(file.task), datasetDigest, moments: null };
+  const task = taskOf(file.task);
+  return { file, spec, inDim, outDim, task, datasetDigest, featureNames, moments: null };
 }
 
 /** Of earlier versions nothing else was learnt. */
@@ -66,6 +69,7 @@ function taskOf(task = 'CLASSIFICATION'): DatasetTask {
 interface CheckpointFacts {
   readonly spec?: JobSpecInput;
   readonly datasetDigest?: string;
+  readonly featureNames?: readonly string[] | null;
   readonly model?: { readonly inDim: number; readonly outDim: number };
 }
 
@@ -74,6 +78,7 @@ interface ExportFacts {
   readonly spec?: JobSpecInput;
   readonly parameters_sha256: string;
   readonly dataset: { readonly digest: string };
+  readonly feature_names?: readonly string[] | null;
   readonly model: { readonly in_dim: number; readonly out_dim: number };
   readonly folded_standardization: boolean;
   readonly feature_mean: readonly number[] | null;
@@ -114,6 +119,7 @@ async function readExport(folder: string, json: object): Promise<TrainedModel> {
     const features = { standardize: spec.features?.standardize && !facts.folded_standardization };
     return {
       ...{ file, inDim, outDim, datasetDigest: facts.dataset.digest, task: file.task },
+      featureNames: facts.feature_names ?? null,
       spec: { ...spec, features: { ...spec.features, ...features } },
       moments: momentsOf(facts),
     };

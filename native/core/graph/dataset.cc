@@ -67,7 +67,9 @@ Status CheckCounts(const DatasetCounts& counts) {
   const uint64_t most_classes = counts.task == Task::kClassification
                                     ? kMaxClasses
                                     : std::min(kMaxClasses, kMaxFloats / counts.num_nodes);
-  GNND_TRY(within("num_classes", counts.num_classes, 1, most_classes));
+  // A graph without labels, to predict with another's model, has none.
+  const uint64_t fewest_classes = counts.task == Task::kClassification ? 0 : 1;
+  GNND_TRY(within("num_classes", counts.num_classes, fewest_classes, most_classes));
   GNND_TRY(within("split.train", counts.train, 0, counts.num_nodes));
   GNND_TRY(within("split.val", counts.val, 0, counts.num_nodes));
   return within("split.test", counts.test, 0, counts.num_nodes);

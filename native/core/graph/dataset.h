@@ -24,7 +24,7 @@ struct DatasetCounts {
   uint64_t num_nodes = 0;
   uint64_t num_edges = 0;  // CSC entries: an undirected edge counts twice
   uint64_t num_features = 0;
-  uint64_t num_classes = 0;  // classes; labels that a node may have; targets that it has
+  uint64_t num_classes = 0;  // classes (0: nothing is labelled); labels of a node; targets of it
   uint64_t train = 0;
   uint64_t val = 0;
   uint64_t test = 0;
@@ -33,7 +33,7 @@ struct DatasetCounts {
 };
 
 // kInvalidArgument when no dataset can have these counts: no nodes, 2^32 - 1 nodes or more (ids are
-// 32-bit and the last one is kept free), no features, no or 2^31 classes, more labels or targets
+// 32-bit and the last one is kept free), no features, 2^31 classes, no or more labels or targets
 // than memory has addresses, a split larger than the graph.
 Status CheckCounts(const DatasetCounts& counts);
 

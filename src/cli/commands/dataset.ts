@@ -271,6 +271,15 @@ function messageFacts(dataset: Dataset): readonly Fact[] {
 
 /** People read what it counts; scripts find it under one key. */
 function classesFact(dataset: Dataset): Fact {
+  const { state, numClasses } = dataset;
+  if (state === DatasetState.READY && numClasses === 0) {
+    return [
+      'Classes',
+      'none: there are no labels, so that it can only be predicted',
+      '0',
+      'classes',
+    ];
+  }
   const noun = classesNouns(dataset).many;
   const title = noun.slice(0, 1).toUpperCase() + noun.slice(1);
   return [title, formatCount(dataset.numClasses), String(dataset.numClasses), 'classes'];

@@ -61,7 +61,7 @@ class Dataset:
 
     @property
     def num_classes(self) -> int:
-        """Classes; labels that a node may have; targets that it has."""
+        """Classes; labels that a node may have; targets that it has. 0: no node has a label."""
         return self.message.num_classes
 
     @property

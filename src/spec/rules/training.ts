@@ -24,6 +24,17 @@ export const trainingRule: Rule = ({ training, model }, { check, given, context 
   }
 };
 
+/** Whoever trains learns from labels. */
+export const labelsRule: Rule = ({ kind, dataset }, { check, context }) => {
+  if (kind === 'INFERENCE' || context.targets?.count !== 0) return;
+  check.violate(
+    'spec.dataset',
+    `${show(dataset)}: has no labels, so that nothing can be learnt on it; predict it with a ` +
+      `model that was trained elsewhere (gnnctl predict JOB --dataset ${dataset}), or import it ` +
+      'with labels and a training split',
+  );
+};
+
 /** What multiplies matrices: OpenBLAS runs everywhere. */
 export const matrixLibraryRule: Rule = ({ training }, { check, given, context }) => {
   const path = 'spec.training.matrix_library';

@@ -16,6 +16,11 @@ import {
   zip,
 } from './workbench.ts';
 
+function withoutLabels(graph: typeof pathGraph) {
+  const { 'features.npy': features, 'indptr.npy': indptr, 'indices.npy': indices } = graph;
+  return { 'features.npy': features, 'indptr.npy': indptr, 'indices.npy': indices };
+}
+
 const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/${name}`, import.meta.url));
 
 describe('the citation graphs of the fixtures', () => {
@@ -208,6 +213,53 @@ describe('what users of other libraries bring', () => {
     expect(await linesOf('NPY', folderOf({ ...nodes, 'edge_index.npy': rows }))).toEqual([
       'edge_index.npy: has shape (3, 2), expected [2, edges]',
     ]);
+  });
+
+  const unlabelled = {
+    'features.npy': pathGraph['features.npy'],
+    'edge_index.npy': edgeIndex(0, 2, 1, 0, /* to */ 1, 1, 0, 0),
+  };
+
+  test.each([
+    ['edge_index', unlabelled],
+    ['indptr and indices', { ...withoutLabels(pathGraph) }],
+    ['weights of edges', { ...unlabelled, 'edge_weight.npy': float32(1, 2, 3, 4) }],
+  ])('a graph without labels, of %s, is there to be predicted', async (_, files) => {
+    const { manifest, notices, numbers } = await tryImport('NPY', folderOf(files));
+    const split = { train: 0, val: 0, test: 0 };
+    expect(manifest).toMatchObject({ num_nodes: 3, num_edges: 4, num_classes: 0, split });
+    expect(numbers('labels.npy')).toEqual([-1, -1, -1]);
+    expect(notices).toEqual([expect.stringContaining('there are no labels')]);
+  });
+
+  test('labels without a training split, and a split without labels, are mistakes', async () => {
+    const labels = { ...unlabelled, 'labels.npy': int32(0, 1, 0) };
+    expect(await linesOf('NPY', folderOf(labels))).toEqual([
+      expect.stringContaining('train: the source has no split'),
+    ]);
+    const split = { ...unlabelled, 'test.npy': int64(2) };
+    expect(await linesOf('NPY', folderOf(split))).toContain('labels.npy: is missing');
+    const task = { task: 'REGRESSION' } as const;
+    expect(await linesOf('NPY', folderOf(unlabelled), null, task)).toEqual([
+      'labels.npy: is missing',
+    ]);
+  });
+
+  test('names of columns are kept, as many as columns and each once', async () => {
+    const meta = (names: unknown) => ({
+      ...pathGraph,
+      'meta.json': JSON.stringify({ feature_names: names }),
+    });
+    const { story } = await tryImport('NPY', folderOf(meta(['age', 'height'])));
+    expect(story.feature_names).toEqual(['age', 'height']);
+    const problems: readonly (readonly [unknown, string])[] = [
+      [['age'], 'has 1 feature_names, expected 2, one for each column of the features'],
+      [['age', 'age'], "has the feature name 'age' twice, expected each once"],
+      [['age', ''], 'has a feature name that is empty'],
+    ];
+    for (const [names, problem] of problems) {
+      expect(await linesOf('NPY', folderOf(meta(names)))).toEqual([`meta.json: ${problem}`]);
+    }
   });
 
   test('masks must have an element for each node', async () => {

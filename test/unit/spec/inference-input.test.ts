@@ -38,6 +38,7 @@ const trained: TrainedFacts = {
   inDim: 1433,
   outDim: 7,
   task: 'CLASSIFICATION',
+  featureNames: null,
   datasetDigest: 'cd'.repeat(32),
   folder: '/state/jobs/uid/checkpoint',
 };
