@@ -12,6 +12,7 @@ import type {
 import { jobStates } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { measurementOf } from '../records/plan-measurement.ts';
+import { surpriseOf } from '../records/plan-surprise.ts';
 import { kindText } from '../spec/automatic-kind.ts';
 import { warningsOf } from '../spec/spec-warnings.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';
@@ -52,6 +53,8 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
   const { progress, numEpochs, epochs, memory = null } = beside;
   const isWhole = view === 'FULL';
   const measured = job.plan === null || !isWhole ? null : measurementOf(epochs, job.plan);
+  const surprise = job.plan === null ? null : surpriseOf(job.plan, measured);
+  const surprises = surprise === null ? [] : [surprise];
   const message = create(pb.JobSchema, {
     name: `jobs/${job.id}`,
     uid: job.uid,
@@ -76,7 +79,7 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
     revision: int64(job.revision),
     datasetDigest: job.datasetDigest,
     createdBy: job.createdBy,
-    warnings: view === 'LIST' ? [] : [...warningsOf(job.effectiveSpec)],
+    warnings: view === 'LIST' ? [] : [...warningsOf(job.effectiveSpec), ...surprises],
     deviceKindChoice: view === 'LIST' ? '' : kindText(job.spec, job.effectiveSpec),
   });
   embed(message, pb.JobSchema.field.spec, job.encoded.spec);

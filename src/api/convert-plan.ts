@@ -7,6 +7,7 @@ import type {
   RowShares,
 } from '../records/job-record.ts';
 import type { RowPlan } from '../records/memory-plan.ts';
+import { surpriseOf } from '../records/plan-surprise.ts';
 import { wayOf } from '../scheduler/plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { warningsOf } from '../spec/spec-warnings.ts';
@@ -39,6 +40,11 @@ export interface Planned {
   readonly deviceKindChoice: string;
 }
 
+/** Of what there may be. */
+function listOf(text: string | null): readonly string[] {
+  return text === null ? [] : [text];
+}
+
 /** `job` is the job's name; empty for a plan of a spec that was not created. */
 export function planToProto(
   job: string,
@@ -61,7 +67,7 @@ export function planToProto(
     measurement: measured === null ? undefined : measurementInit(measured),
     staleness: spec.training.staleness,
     stalenessCompensation: StalenessCompensation[spec.training.stalenessCompensation],
-    warnings: [...warningsOf(spec)],
+    warnings: [...warningsOf(spec), ...listOf(surpriseOf(plan, measured))],
     deviceKindChoice,
     estimated: plan.estimated,
     executors: plan.executors.map((executor) => ({

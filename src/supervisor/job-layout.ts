@@ -64,7 +64,8 @@ export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts
     model,
     sampling,
     manifest: isScript ? unknownManifest : native.modelManifest(model),
-    batchesPerEpoch: Math.ceil(counts.train / spec.training.batchSize),
+    // A dataset that is only predicted may have no training nodes.
+    batchesPerEpoch: Math.max(1, Math.ceil(counts.train / spec.training.batchSize)),
     // Batches of rows have no record.
     slotBytes: rows ? rowSlotBytes : native.recordSlotBytes(counts, sampling),
   };

@@ -183,12 +183,17 @@ TEST_CASE("dataset: counts that no dataset can have are refused before a file is
     list[3].first = "num_features", list[3].second.num_features = 0;
     list[4].first = "num_features", list[4].second.num_features = ~uint64_t{0};
     list[5].first = "num_classes", list[5].second.num_classes = 0;
+    list[5].second.task = Task::kMultiLabel;
     list[6].first = "split.train", list[6].second.train = 7;
     list[7].first = "split.val", list[7].second.val = 7;
     list[8].first = "split.test", list[8].second.test = 7;
     return list;
   }();
   CHECK(CheckCounts(good).ok());
+  // Without labels there are no classes, and a graph to predict all the same.
+  DatasetCounts unlabelled = good;
+  unlabelled.num_classes = 0;
+  CHECK(CheckCounts(unlabelled).ok());
   for (const auto& [field, counts] : cases) {
     const Status status = Dataset::Open("nowhere", counts).status();
     CHECK(status.code() == Code::kInvalidArgument);

@@ -171,10 +171,28 @@ TEST_CASE("validate: all problems of all files are found at once") {
 
 TEST_CASE("validate: counts that cannot be are a problem of dataset.json") {
   DatasetCounts counts = PathOfSix().counts();
-  counts.num_classes = 0;
+  counts.num_features = 0;
   const TempFolder folder;
+  const Lines found = ProblemsIn(folder, counts);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].starts_with("dataset.json: num_features is 0, expected 1 to "));
+}
+
+TEST_CASE("validate: a graph without labels has no class, and no node of one") {
+  const TempFolder folder;
+  TinyDataset tiny = PathOfSix();
+  tiny.labels.assign(6, -1);
+  tiny.train.clear();
+  tiny.val.clear();
+  tiny.test.clear();
+  tiny.WriteTo(folder);
+  DatasetCounts counts = tiny.counts();
+  counts.num_classes = 0;
+  CHECK(ProblemsIn(folder, counts) == Lines{});
+  tiny.labels[2] = 0;
+  tiny.WriteTo(folder);
   CHECK(ProblemsIn(folder, counts) ==
-        Lines{"dataset.json: num_classes is 0, expected 1 to 2147483647"});
+        Lines{"labels.npy: must be -1 or below the 0 classes, found 0 at index 2"});
 }
 
 TEST_CASE("validate: offenders are counted across ranges of a long array") {
