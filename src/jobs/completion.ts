@@ -3,8 +3,8 @@ import type { JobSpec } from '../spec/job-spec.ts';
 import { metricTitle } from '../spec/metrics.ts';
 
 /**
- * What a SUCCEEDED job's message says: empty unless it stopped early, or predicted a dataset of which
- * not all could be told. Epochs count from 1.
+ * What a SUCCEEDED job's message says: empty unless it stopped early, or predicted a dataset of
+ * which not all could be told. Epochs count from 1.
  */
 export function completionMessage(
   { epochs, earlyStop: { patienceEpochs, minDelta } }: JobSpec['training'],

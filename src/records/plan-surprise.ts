@@ -16,11 +16,12 @@ export function surpriseOf(plan: JobPlan, measured: PlanMeasurement | null): str
   if (measured.epochs * measured.epochNs < momentNs) return null;
   const times = timesOf(measured.batchNs, predictedNs);
   if (times === null) return null;
-  const median =
-    measured.epochs === 1 ? 'in one epoch' : `in the median of ${measured.epochs} epochs`;
+  const { epochs } = measured;
+  const median = epochs === 1 ? 'in one epoch' : `in the median of ${epochs} epochs`;
   return (
-    `a batch takes ${times} as long as predicted: ${milliseconds(measured.batchNs)} ${median}, and ` +
-    `not ${milliseconds(predictedNs)}, which follows from trial batches before the training; ` +
+    `a batch takes ${times} as long as predicted: ${milliseconds(measured.batchNs)} ` +
+    `${median}, and not ${milliseconds(predictedNs)}, which follows from trial batches before ` +
+    'the training; ' +
     causeOf(plan, measured)
   );
 }

@@ -291,7 +291,7 @@ export async function publishPredictions(
   return { ...nothingTrained, parametersSha256, predictions };
 }
 
-/** Where columns of another dataset have no names, on either side, only their number was compared. */
+/** Where columns have no names, on either side, only their number was compared. */
 function columnsNotice(
   { spec, dataset, datasetDigest }: AttemptInput,
   { featureNames, inDim }: TrainedModel,

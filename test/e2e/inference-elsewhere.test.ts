@@ -100,7 +100,7 @@ async function coraWith(id: string, changes: Readonly<Record<string, Uint8Array 
   await daemon.import(id, source);
 }
 
-test('a graph without labels is predicted as the same graph with labels, and trains no job', async () => {
+test('a graph without labels is predicted as with labels, and trains no job', async () => {
   const gone = { 'labels.npy': null, 'train.npy': null, 'val.npy': null, 'test.npy': null };
   await coraWith('bare', gone);
   const shown = await gnnctl('dataset', 'get', 'bare');

@@ -357,61 +357,6 @@ std::vector<float> EdgeWeightsOf(const TestGraph& graph) {
   return weights;
 }
 
-// Logits of some nodes, as evaluations of whole neighbourhoods compute them.
-std::vector<float> LogitsBy(const Case& c, const Fixture& fixture,
-                            std::span<const float> edge_weights) {
-  TrainOptions options;
-  options.model = c.spec;
-  options.features = RowTable(fixture.features, c.spec.in_dim);
-  options.targets.labels = fixture.labels;
-  options.topology = fixture.graph.view();
-  options.edge_weights = edge_weights;
-  options.eval_place = {-1, 1, ""};
-  auto work = TorchWork::Create(options);
-  REQUIRE(work.ok());
-  std::vector<float> logits;
-  const auto append = [&](std::span<const uint32_t> part, const float* rows) {
-    logits.insert(logits.end(), rows, rows + part.size() * c.spec.out_dim);
-    return Status::Ok();
-  };
-  const std::vector<uint32_t> nodes = {0, 9, 14, 21, 33};
-  REQUIRE((*work)->Predict(fixture.parameters, nodes, [] { return true; }, append).ok());
-  return logits;
-}
-
-TEST_CASE("a weighted mean has no unit: any that float32 holds gives the same logits") {
-  int tried = 0;
-  for (const Case& c : Cases()) {
-    if (!c.weighted || c.spec.type == ModelType::kGcn) continue;
-    INFO(c.name);
-    ++tried;
-    const Fixture fixture(c);
-    const std::vector<float> weights = EdgeWeightsOf(fixture.graph);
-    const float largest = *std::max_element(weights.begin(), weights.end());
-    const std::vector<float> expected = LogitsBy(c, fixture, weights);
-    const auto apart = [&](double unit) {
-      std::vector<float> scaled;
-      for (const float weight : weights) {
-        scaled.push_back(static_cast<float>(double{weight} * unit));
-      }
-      const std::vector<float> logits = LogitsBy(c, fixture, scaled);
-      double most = 0;
-      for (size_t i = 0; i < logits.size(); ++i) {
-        most = std::max(most, std::abs(double{logits[i]} - double{expected[i]}));
-      }
-      return most;
-    };
-    // Exact in float32: the same bits.
-    for (const double unit : {0x1p-100, 0x1p-1, 0x1p3, 0x1p110}) CHECK(apart(unit) == 0);
-    // Rounded, and below the normal numbers with fewer digits.
-    for (const double unit : {1e-30, 1e-38, 0.3, 1e30, 3e38 / double{largest}}) {
-      CHECK(apart(unit) < 1e-4);
-    }
-    CHECK(apart(1e-42) < 1e-2);
-  }
-  CHECK(tried > 0);
-}
-
 TEST_CASE("prediction equals the dense reference on full neighbourhoods, however little memory") {
   for (Case c : Cases()) {
     if (c.fanouts[0] != -1 && c.name.find("option") == std::string::npos) continue;
