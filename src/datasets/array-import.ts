@@ -25,7 +25,6 @@ import {
 import { OrientationCheck } from './orientation.ts';
 import { badFile, formatCount, ImportFailure } from './problems.ts';
 import { isMaskArray, maskColumn, splitIds } from './split-ids.ts';
-import { writeUnlabelled } from './unlabelled.ts';
 
 const splits = ['train', 'val', 'test'] as const;
 type SplitName = (typeof splits)[number];
@@ -69,8 +68,7 @@ export class ArrayImport {
     this.#checkSplitChoice();
     if (byEdgeIndex) await this.#copyEdgeIndex();
     else if (edges !== null) await this.#copyEdges(edges);
-    if (this.#isUnlabelled) await this.#writeNoLabels();
-    else if (this.#hasSplits && this.#set.nameOf('test') === null) {
+    if (this.#hasSplits && this.#set.nameOf('test') === null) {
       await this.#context.writer.write('test', noIds);
     }
     this.#checkCounts();
@@ -101,7 +99,7 @@ export class ArrayImport {
       const isSplit = name === 'train' || name === 'val' || name === 'test';
       // What is missing altogether is made by completeDataset, or told there.
       if (name === 'features' || name === 'test' || (isSplit && !this.#hasSplits)) continue;
-      if (this.#isUnlabelled && labelled.has(name)) continue;
+      if (name === 'labels' && this.#isUnlabelled) continue;
       problems.add(this.#set.pathOf(name), 'is missing');
     }
   }
@@ -112,18 +110,8 @@ export class ArrayImport {
 
   /** There are no labels and no splits of labelled nodes: the graph is there to be predicted. */
   get #isUnlabelled(): boolean {
-    return [...labelled].every((name) => this.#set.nameOf(name) === null);
-  }
-
-  async #writeNoLabels(): Promise<void> {
-    const { writer, notices, problems } = this.#context;
-    const rows = this.#nodeRows;
-    const asked = this.#context.task ?? this.#set.task;
-    if (asked !== null && asked !== 'CLASSIFICATION') {
-      problems.add(this.#set.pathOf('labels'), `is missing, and the task ${asked} needs labels`);
-    } else if (rows !== undefined) {
-      await writeUnlabelled(writer, notices, rows);
-    }
+    const asked = this.#context.task ?? this.#set.task ?? 'CLASSIFICATION';
+    return this.#set.nameOf('labels') === null && !this.#hasSplits && asked === 'CLASSIFICATION';
   }
 
   /** Nodes, as the labels say, or where there are none the features. */
@@ -435,9 +423,6 @@ export class ArrayImport {
     checkMeta(meta, { ...read, task: this.#task, labelsPath }, this.#context.problems);
   }
 }
-
-/** Arrays of a graph whose nodes' labels are known. */
-const labelled: ReadonlySet<ArrayName> = new Set(['labels', 'train', 'val', 'test']);
 
 /** Arrays that are copied or converted as they are. */
 type OtherName = Exclude<ArrayName, SplitName | 'labels'>;

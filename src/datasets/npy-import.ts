@@ -98,7 +98,7 @@ async function copyNames(context: ImportContext): Promise<void> {
   const { source, writer, problems, signal } = context;
   const path = join(source, 'names.txt');
   if (!existsSync(path)) return;
-  const nodes = writer.written('labels')?.rows ?? 0;
+  const nodes = (writer.written('indptr')?.rows ?? 1) - 1;
   let lines = 0;
   let last = 0;
   let lineBytes = 0;

@@ -1,31 +1,38 @@
-import type { DatasetWriter } from './dataset-writer.ts';
-import type { NoticeList } from './notices.ts';
+import { join } from 'node:path';
+import type { ImportContext } from './import-context.ts';
+import { openNpyFile } from './npy.ts';
 
-/** A graph without labels: a dataset that is predicted by models of others and trains none. */
+/**
+ * A graph without labels and splits: a dataset that models of other datasets predict, and that
+ * trains none. Importers write no labels then, and answer CLASSIFICATION with 0 classes.
+ */
 
-export const unlabelledNotice =
+const notice =
   'there are no labels: nodes can be predicted with a model that was trained on another dataset ' +
   '(gnnctl predict JOB --dataset ID), and no job can train on this one';
 
 const rowsAtOnce = 1 << 20;
 
-/**
- * Writes what stands for labels, which no node has, and splits, which are empty. The facts of such
- * a dataset are CLASSIFICATION with 0 classes.
- */
-export async function writeUnlabelled(
-  writer: DatasetWriter,
-  notices: NoticeList,
-  numNodes: number,
-): Promise<void> {
+/** What stands for labels, which no node has, and empty splits. REQUIRES: indptr is written. */
+export async function writeUnlabelled(context: ImportContext): Promise<void> {
+  const { writer, notices, problems, randomSplit, signal } = context;
+  if (randomSplit !== null) {
+    problems.add(
+      'random_split',
+      'the source has no labels, and labelled nodes are split: leave it out',
+    );
+    return;
+  }
+  const ends = await openNpyFile(join(writer.folder, 'indptr.npy'), signal);
+  const numNodes = (ends.header.shape[0] ?? 1) - 1;
+  await ends.close();
   const labels = await writer.beginLabels('int32', null);
   for (let done = 0; done < numNodes; done += rowsAtOnce) {
     await labels.append(new Int32Array(Math.min(rowsAtOnce, numNodes - done)).fill(-1));
   }
   await writer.end('labels');
-  const none = new BigInt64Array(0);
   for (const split of ['train', 'val', 'test'] as const) {
-    if (writer.written(split) === null) await writer.write(split, none);
+    await writer.write(split, new BigInt64Array(0));
   }
-  notices.add(unlabelledNotice);
+  notices.add(notice);
 }
