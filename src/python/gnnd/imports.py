@@ -306,14 +306,16 @@ class Imports:
     def _import_tables(
         self,
         name: str,
-        put: Mapping[str, tuple[Callable[[Path, str, Any], None], Any]],
+        put: Mapping[str, tuple[Callable[[Path, str, Any], list[str]], Any]],
         choices: Mapping[str, Any],
     ) -> Dataset:
         parent = choices.get("staging")
         staging.require_shared(self.is_same_host, parent)
         request = request_of(name, "", choices)
         with staging.staging_folder(parent, self.host.state_dir) as folder:
+            notices: list[str] = []
             for table, (write, source) in put.items():
-                write(folder, table, source)
+                notices += write(folder, table, source)
             request.source = str(folder)
-            return import_source(self.connection, request, choices.get("progress") or False)
+            progress = choices.get("progress") or False
+            return import_source(self.connection, request, progress, notices)
