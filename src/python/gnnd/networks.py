@@ -124,7 +124,13 @@ class _Reader:
         try:
             if key == "features" and (isinstance(value, str) or is_names):
                 names = [value] if isinstance(value, str) else list(value)
-                found[key] = np.concatenate([self._columns(name) for name in names], axis=1)
+                columns = [self._columns(name) for name in names]
+                found[key] = np.concatenate(columns, axis=1)
+                found["feature_names"] = [
+                    f"{name}.{at}" if each.shape[1] > 1 else name
+                    for name, each in zip(names, columns, strict=True)
+                    for at in range(each.shape[1])
+                ]
             elif isinstance(value, str):
                 found[key] = self._attribute(value)
                 self._tell_lacking(key, value, found[key])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +36,7 @@ class Parts:
     arrays: dict[str, Any] = field(default_factory=dict)
     class_names: list[str] | None = None
     node_names: list[str] | None = None
+    feature_names: list[str] | None = None
     wrongs: list[Violation] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
 
@@ -79,8 +81,20 @@ class Parts:
     def _features(self, key: str, values: Any) -> np.ndarray:
         found = self._numbers(key, values)
         if found.ndim == 2:
+            self._check_feature_names(found.shape[1])
             self._fits_float32(key, found, lambda at: self._cell(found, at))
         return found
+
+    def _check_feature_names(self, columns: int) -> None:
+        names = self.feature_names
+        if names is None:
+            return
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        if len(names) != columns:
+            text = f"has {len(names):,} names: expected one for each of {columns:,} columns"
+            self.refuse("feature_names", text)
+        elif twice:
+            self.refuse("feature_names", f"has {shown(twice[0])} twice: expected each once")
 
     def _cell(self, array: np.ndarray, at: int) -> str:
         row, column = divmod(at, array.shape[1]) if array.ndim == 2 else (at, 0)

@@ -18,6 +18,7 @@ import torch
 from torch_geometric.data import Data, HeteroData
 
 import gnnd
+from gnnd import networks
 
 SEED = int(os.environ.get("GNND_SEED") or np.random.SeedSequence().entropy % 2**32)
 N = 40
@@ -232,7 +233,8 @@ class Networks(Given):
         graph = nx.MultiDiGraph()
         for at, name in enumerate("abcdef"):
             part = "train" if at < 4 else "val"
-            graph.add_node(name, high=float(at), far=at, kind="xy"[at % 2], part=part)
+            more = {"kind": "xy"[at % 2], "part": part}
+            graph.add_node(name, high=float(at), far=at, x=[0, at], **more)
         graph.add_edges_from([("a", "b"), ("a", "b"), ("c", "d"), ("e", "e")])
         rest = {"labels": "kind", "split": "part"}
         one = self.client.import_networkx(graph, self.name(), features="high", **rest)
@@ -241,7 +243,11 @@ class Networks(Given):
         self.assertIn("1 edge from a node to itself: kept", said)
         self.assertIn("1 edge beside another one of the same nodes: kept, each counts", said)
         two = self.client.import_networkx(graph, self.name(), features=["high", "far"], **rest)
+        named = networks.from_networkx(graph, {"features": ["high", "x"], **rest}).feature_names
+        self.assertEqual(named, ["high", "x.0", "x.1"])
         self.assertEqual(np.load(f"{two.path}/features.npy").tolist(), [[i, i] for i in range(6)])
+        for node in graph:
+            del graph.nodes[node]["x"]  # A list is no attribute of GraphML's.
         path = self.folder / "graph.graphml"
         nx.write_graphml(graph, path)
         of_file = self.client.import_networkx(path, self.name(), features=["high", "far"], **rest)
@@ -335,6 +341,22 @@ class Objects(Given):
         text = self.refused(self.client.import_pyg, path, kind=gnnd.ImportFailed)
         self.assertRegex(text, said)
         self.assertNotIn("\x1b", text)
+
+    def test_of_ogb_have_their_split_beside_them(self):
+        class Dataset:
+            def __len__(self):
+                return 1
+
+            def __getitem__(self, _):
+                data = Data(x=torch.eye(6), edge_index=torch.tensor([[0, 1], [1, 0]]))
+                return data.update({"y": torch.arange(6).reshape(6, 1) % 2})
+
+            def get_idx_split(self):
+                ids = torch.arange(6)
+                return {"train": ids[:3], "valid": ids[3:5], "test": ids[5:]}
+
+        made = self.client.import_pyg(Dataset(), self.name())
+        self.assertEqual(made.split, {"train": 3, "val": 2, "test": 1})
 
     def test_of_another_kind_say_what_is_expected(self):
         client = self.client

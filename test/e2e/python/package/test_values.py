@@ -142,6 +142,12 @@ class Numbers(Refusals):
             text = self.refused(edge_weights=[1, 1, wrong, wrong], node_names=list("abcd"))
             self.assertRegex(text, "edge 2, from 'c' to 'd', has .* and 1 more: expected a number")
 
+    def test_have_names_of_columns(self):
+        self.assertEqual(graph(feature_names=["age", "height"]).feature_names, ["age", "height"])
+        text = self.refused(feature_names=["age"])
+        self.assertEqual(text, "has 1 names: expected one for each of 2 columns")
+        self.assertRegex(self.refused(feature_names=["a", "a"]), "'a' twice: expected each once")
+
     def test_of_edges_are_ids_or_say_what_they_are(self):
         ends = graph(edge_index=np.array([[0.0, 1.0], [1.0, 2.0]])).arrays["edge_index"]
         self.assertEqual((ends.dtype.kind, ends.tolist()), ("i", [[0, 1], [1, 2]]))
