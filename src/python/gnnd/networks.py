@@ -26,6 +26,8 @@ def from_networkx(graph: Any, options: Mapping[str, Any]) -> Graph:
     if not all(hasattr(graph, name) for name in ("nodes", "edges", "is_directed")):
         raise of_another_kind(graph, _CALL, "a networkx graph")
     reader = _Reader(graph)
+    if not reader.nodes:
+        raise wrong(_CALL, Violation("graph", "it has no nodes"))
     rest = {key: value for key, value in options.items() if key not in {"split", "weight"}}
     found: dict[str, Any] = reader.edges(options.get("weight"))
     found["node_names"] = reader.names()
@@ -124,7 +126,7 @@ class _Reader:
         try:
             if key == "features" and (isinstance(value, str) or is_names):
                 names = [value] if isinstance(value, str) else list(value)
-                columns = [self._columns(name) for name in names]
+                columns = [self._columns(name, len(names) > 1) for name in names]
                 found[key] = np.concatenate(columns, axis=1)
                 found["feature_names"] = [
                     f"{name}.{at}" if each.shape[1] > 1 else name
@@ -148,8 +150,14 @@ class _Reader:
             raise Unfit(_no_such("node", name, there))
         return found
 
-    def _columns(self, name: str) -> np.ndarray:
+    def _columns(self, name: str, is_one_of_several: bool) -> np.ndarray:
         """[N, 1] of numbers, [N, F] of lists of them."""
+        try:
+            return self._numbers_in(name)
+        except Unfit as error:
+            raise Unfit(f"{name}: {error}" if is_one_of_several else str(error)) from None
+
+    def _numbers_in(self, name: str) -> np.ndarray:
         values = self._attribute(name)
         lacking = [at for at, value in enumerate(values) if value is None]
         if lacking:

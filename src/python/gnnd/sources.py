@@ -237,7 +237,8 @@ def _one_graph(data: Any) -> Any:
     if isinstance(data, Mapping):
         data = SimpleNamespace(**{str(key): value for key, value in data.items()})
     is_graph = hasattr(data, "edge_index") or hasattr(data, "adj_t") or hasattr(data, "node_types")
-    if not is_graph and hasattr(data, "__getitem__") and hasattr(data, "__len__"):
+    is_array = hasattr(data, "detach") or isinstance(data, np.ndarray)
+    if not is_graph and not is_array and hasattr(data, "__getitem__") and hasattr(data, "__len__"):
         if len(data) != 1:
             text = f"it holds {len(data):,} graphs: gnnd learns from one, data[0]"
             raise wrong("import_pyg()", Violation("data", text))
