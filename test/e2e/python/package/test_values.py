@@ -11,6 +11,7 @@ import numpy as np
 
 import gnnd
 from gnnd import job, networks, sources, staging, values
+from gnnd_formats.graph import FormatError, as_mask
 
 NAN = float("nan")
 
@@ -221,6 +222,14 @@ class Splits(Refusals):
             with self.assertRaisesRegex(gnnd.InvalidRequest, said):
                 numbered(wrong)
         self.assertEqual(job._listed(["a", "b"]).tolist(), ["a", "b"])
+
+    def test_in_files_are_no_ids(self):
+        marked = as_mask(np.array([0, 1, 1], np.uint8), "graph.bin", "train_mask")
+        self.assertEqual((marked.dtype, marked.tolist()), (bool, [False, True, True]))
+        with self.assertRaisesRegex(
+            FormatError, "graph.bin/train_mask: has 5 at index 1: expected"
+        ):
+            as_mask(np.array([0, 5, 3]), "graph.bin", "train_mask")
 
 
 class Maps(unittest.TestCase):
