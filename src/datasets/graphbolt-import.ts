@@ -197,6 +197,10 @@ async function vectorOf(
         at += 1;
       }
     }
+    if (values.length > 2 && values.every((value) => value <= 1)) {
+      const found = `has ${formatCount(values.length)} values of 0 and 1, which are a mask`;
+      throw badFile(shortPath(path), `${found}: expected the numbers of its nodes, each once`);
+    }
     return values;
   } finally {
     await source.close();

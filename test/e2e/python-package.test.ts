@@ -79,6 +79,9 @@ test('starts a daemon that ends with its process', (context) => unittest(context
 test('takes a graph of other libraries for what it is', (context) =>
   unittest(context, ['test_extras.Imports'], { withLibraries: true }));
 
+test('takes graphs as people have them, and names what is wrong with them', (context) =>
+  unittest(context, ['test_found'], { withLibraries: true }));
+
 test('gives torch_geometric a module that computes the logits that gnnd predicts', (context) =>
   unittest(context, ['test_extras.Modules'], { withLibraries: true }));
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
+from gnnd.calls import public
 from gnnd.connection import Connection, address_of, request_id
 from gnnd.dataset import Dataset
 from gnnd.errors import VersionMismatch, Violation
@@ -76,6 +77,7 @@ class Client(Imports):
 
     # Jobs.
 
+    @public
     def submit(
         self,
         dataset: str | Dataset,

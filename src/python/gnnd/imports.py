@@ -48,6 +48,7 @@ class Imports:
         edge_weights: Any = None,
         class_names: Sequence[str] | None = None,
         node_names: Sequence[str] | None = None,
+        feature_names: Sequence[str] | None = None,
         undirected: bool = False,
         task: Task | None = None,
         split: int | None = None,
@@ -84,6 +85,8 @@ class Imports:
             edge_weights: [E], 0 or more, in the order of the edges; for weighted sampling.
             class_names: C texts, for people.
             node_names: N texts, for people.
+            feature_names: F texts, by which a model knows its columns in another dataset; of a
+                frame those of its columns.
             undirected: Says that each edge is there in both directions; nothing is added.
             task: What is learnt of a node. By default what `labels` tell: fractions are targets,
                 one whole number a node is its class, several of 0 and 1 are labels.
@@ -109,6 +112,7 @@ class Imports:
             "edge_weights": edge_weights,
         }
         names = {"class_names": class_names, "node_names": node_names}
+        names["feature_names"] = feature_names
         choices = {
             **{"task": task, "split": split, "feature_dtype": feature_dtype, "link": link},
             **{"made_features": made_features, "random_split": random_split},
@@ -306,14 +310,16 @@ class Imports:
     def _import_tables(
         self,
         name: str,
-        put: Mapping[str, tuple[Callable[[Path, str, Any], None], Any]],
+        put: Mapping[str, tuple[Callable[[Path, str, Any], list[str]], Any]],
         choices: Mapping[str, Any],
     ) -> Dataset:
         parent = choices.get("staging")
         staging.require_shared(self.is_same_host, parent)
         request = request_of(name, "", choices)
         with staging.staging_folder(parent, self.host.state_dir) as folder:
+            notices: list[str] = []
             for table, (write, source) in put.items():
-                write(folder, table, source)
+                notices += write(folder, table, source)
             request.source = str(folder)
-            return import_source(self.connection, request, choices.get("progress") or False)
+            progress = choices.get("progress") or False
+            return import_source(self.connection, request, progress, notices)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gnnd import files, geometric, history, onnx, watch
+from gnnd.calls import public
 from gnnd.connection import request_id
 from gnnd.dataset import Dataset, Task, task_of
 from gnnd.errors import GnndError, JobCancelled, JobFailed, NotFound, Violation, missing, wrong
@@ -243,6 +244,7 @@ class Job:
 
     # What it leaves.
 
+    @public
     def checkpoint(
         self,
         folder: str | os.PathLike[str],
@@ -266,6 +268,7 @@ class Job:
         """The same as torch tensors, for `load_state_dict`. Needs torch."""
         return geometric.tensors(self.parameters(which))
 
+    @public
     def to_pyg(self, which: str = "best") -> Any:
         """The `torch_geometric` module with its parameters, in evaluation mode.
 
@@ -276,6 +279,7 @@ class Job:
         """
         return geometric.module(*self._trained(which))
 
+    @public
     def to_torch(self, which: str = "best") -> Any:
         """A PyTorch module with its parameters, in evaluation mode.
 
@@ -285,6 +289,7 @@ class Job:
         """
         return geometric.any_module(*self._trained(which))
 
+    @public
     def to_onnx(self, path: str | os.PathLike[str], which: str = "best") -> Path:
         """Writes the module of `to_torch` as an ONNX file, and answers its path.
 
@@ -295,6 +300,7 @@ class Job:
         trained = self._trained(which)
         return onnx.write(geometric.any_module(*trained), trained[0], path)
 
+    @public
     def predict(
         self,
         nodes: Any = "all",

@@ -9,7 +9,7 @@ import numpy as np
 
 from gnnd.errors import Violation, wrong
 from gnnd.sources import Graph, Source, made_of, of_another_kind
-from gnnd.values import Unfit, as_array, is_missing, of_values
+from gnnd.values import Place, Unfit, as_array, is_missing, of_values
 from gnnd.words import advice, one_of, shown
 
 _CALL = "import_networkx()"
@@ -26,6 +26,8 @@ def from_networkx(graph: Any, options: Mapping[str, Any]) -> Graph:
     if not all(hasattr(graph, name) for name in ("nodes", "edges", "is_directed")):
         raise of_another_kind(graph, _CALL, "a networkx graph")
     reader = _Reader(graph)
+    if not reader.nodes:
+        raise wrong(_CALL, Violation("graph", "it has no nodes"))
     rest = {key: value for key, value in options.items() if key not in {"split", "weight"}}
     found: dict[str, Any] = reader.edges(options.get("weight"))
     found["node_names"] = reader.names()
@@ -104,9 +106,9 @@ class _Reader:
                 raise Unfit(_no_such("edge", name, there))
             if lacking:
                 raise Unfit(f"{place(lacking[0])}{_more(lacking)} has no {name}")
-            weights = of_values(found, place)
-            if weights.dtype.kind not in "biuf" or weights.ndim != 1:
-                raise Unfit(f"{place(0)} has {shown(found[0])}: expected a number")
+            weights = _numbers(found, place)
+            if weights.ndim != 1:
+                raise Unfit(f"{place(0)} has {shown(found[0])}: expected one number")
             with np.errstate(invalid="ignore"):
                 wrongs = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
             if wrongs.size > 0:
@@ -124,7 +126,13 @@ class _Reader:
         try:
             if key == "features" and (isinstance(value, str) or is_names):
                 names = [value] if isinstance(value, str) else list(value)
-                found[key] = np.concatenate([self._columns(name) for name in names], axis=1)
+                columns = [self._columns(name, len(names) > 1) for name in names]
+                found[key] = np.concatenate(columns, axis=1)
+                found["feature_names"] = [
+                    f"{name}.{at}" if each.shape[1] > 1 else name
+                    for name, each in zip(names, columns, strict=True)
+                    for at in range(each.shape[1])
+                ]
             elif isinstance(value, str):
                 found[key] = self._attribute(value)
                 self._tell_lacking(key, value, found[key])
@@ -142,15 +150,19 @@ class _Reader:
             raise Unfit(_no_such("node", name, there))
         return found
 
-    def _columns(self, name: str) -> np.ndarray:
+    def _columns(self, name: str, is_one_of_several: bool) -> np.ndarray:
         """[N, 1] of numbers, [N, F] of lists of them."""
+        try:
+            return self._numbers_in(name)
+        except Unfit as error:
+            raise Unfit(f"{name}: {error}" if is_one_of_several else str(error)) from None
+
+    def _numbers_in(self, name: str) -> np.ndarray:
         values = self._attribute(name)
         lacking = [at for at, value in enumerate(values) if value is None]
         if lacking:
             raise Unfit(f"{self.place(lacking[0])}{_more(lacking)} has no {name}")
-        columns = as_array(of_values(values, self.place))
-        if columns.dtype == object:
-            raise Unfit(f"{self.place(0)} has {shown(values[0])} in {name}: expected numbers")
+        columns = _numbers(values, self.place)
         wrongs = np.argwhere(~np.isfinite(columns))
         if len(wrongs) > 0:
             at = int(wrongs[0][0])
@@ -178,7 +190,7 @@ class _Reader:
             self.wrongs.append(Violation("split", str(error)))
 
 
-def splits_of(values: list[Any], place: Any) -> dict[str, Any]:
+def splits_of(values: list[Any], place: Place) -> dict[str, Any]:
     """Masks by the texts train, val and test; None, NaN and nothing are in none of them."""
     is_nothing = [is_missing(value) or str(value) == "" for value in values]
     parts = []
@@ -189,6 +201,17 @@ def splits_of(values: list[Any], place: Any) -> dict[str, Any]:
         parts.append(part)
     splits = np.array(parts, dtype=object)
     return {name: splits == name for name in ("train", "val", "test")}
+
+
+def _numbers(values: list[Any], place: Place) -> np.ndarray:
+    """One number, or a row of them, of each value. Raises `Unfit` with the place of a text."""
+    at = next((at for at, value in enumerate(values) if isinstance(value, (str, bytes))), None)
+    if at is not None:
+        raise Unfit(f"{place(at)} has {shown(values[at])}: expected a number")
+    found = as_array(of_values(values, place))
+    if found.dtype == object:
+        raise Unfit(f"{place(0)} has {shown(values[0])}: expected numbers")
+    return found
 
 
 def _no_such(what: str, name: Any, there: list[str]) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from gnnd.values import (
     Unfit,
     as_array,
     beyond_float32,
+    first_of,
     is_sparse,
     lossy_float32,
     masked_array,
@@ -35,6 +38,7 @@ class Parts:
     arrays: dict[str, Any] = field(default_factory=dict)
     class_names: list[str] | None = None
     node_names: list[str] | None = None
+    feature_names: list[str] | None = None
     wrongs: list[Violation] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
 
@@ -79,12 +83,39 @@ class Parts:
     def _features(self, key: str, values: Any) -> np.ndarray:
         found = self._numbers(key, values)
         if found.ndim == 2:
+            self._check_feature_names(found.shape[1])
+            self._check_finite(found)
             self._fits_float32(key, found, lambda at: self._cell(found, at))
         return found
+
+    def _check_feature_names(self, columns: int) -> None:
+        names = self.feature_names
+        if names is None:
+            return
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        if len(names) != columns:
+            text = f"has {len(names):,} names: expected one for each of {columns:,} columns"
+            self.refuse("feature_names", text)
+        elif twice:
+            self.refuse("feature_names", f"has {shown(twice[0])} twice: expected each once")
+
+    def _check_finite(self, found: np.ndarray) -> None:
+        """Of features whose rows or columns have names; others the daemon finds by numbers."""
+        if found.dtype.kind != "f" or (self.node_names is None and self.feature_names is None):
+            return
+        wrong = first_of(found, lambda piece: ~np.isfinite(piece))
+        if wrong is not None:
+            count, at = wrong
+            more = f" and {count - 1:,} more" if count > 1 else ""
+            value = found.reshape(-1)[at].item()
+            raise Unfit(f"{self._cell(found, at)} has {value}{more}: expected finite numbers")
 
     def _cell(self, array: np.ndarray, at: int) -> str:
         row, column = divmod(at, array.shape[1]) if array.ndim == 2 else (at, 0)
         where = f", column {column}" if array.ndim == 2 and array.shape[1] > 1 else ""
+        names = self.feature_names if array.ndim == 2 else None
+        if names is not None and len(names) == array.shape[1]:
+            where = f", column {shown(names[column])}"
         return f"{self.node(row)}{where}"
 
     def _fits_float32(self, key: str, array: np.ndarray, place: Place) -> None:
@@ -131,7 +162,16 @@ class Parts:
         found = self._numbers(key, values)
         if found.ndim == 2 and found.shape[1] == 2 and found.shape[0] != 2:
             raise Unfit(f"has shape {found.shape}, expected [2, edges]: give its .T")
-        return _whole(found, "ids of nodes")
+        found = _whole(found, "ids of nodes")
+        nodes = self.num_nodes
+        if nodes is None or found.ndim != 2 or found.shape[0] != 2 or found.size == 0:
+            return found
+        if int(found.min()) >= 0 and int(found.max()) < nodes:
+            return found
+        row, at = np.argwhere((found < 0) | (found >= nodes))[0].tolist()
+        ends = f"edge {at}, from {found[0, at]} to {found[1, at]},"
+        which = "source" if row == 0 else "target"
+        raise Unfit(f"{ends} has a {which} that no node is: expected 0 to {nodes - 1:,}")
 
     # Labels.
 
@@ -145,6 +185,8 @@ class Parts:
                 found = as_array(found)
             else:
                 found = np.where(np.ma.getmaskarray(found), -1, np.ma.getdata(found))
+        if found.ndim > 2:
+            raise Unfit(f"has shape {found.shape}, expected [nodes] or [nodes, labels]")
         found = self._without_unknown_names(found)
         self._fits_float32(key, found, lambda at: self._cell(found, at))
         if self.task == "CLASSIFICATION" and found.ndim == 1 and found.dtype.kind == "f":
@@ -236,23 +278,24 @@ class Parts:
 
     def _mask(self, name: str, found: np.ndarray) -> np.ndarray:
         nodes = self.num_nodes
+        wrong = np.flatnonzero((found != 0) & (found != 1))
+        if wrong.size > 0:
+            value = found.reshape(-1)[wrong[0]]
+            is_id = f"; ids of nodes go in as {name.removesuffix('_mask')}="
+            raise Unfit(f"is a mask, and has {value}: expected 0 and 1{is_id}")
         if found.ndim not in (1, 2) or (nodes is not None and len(found) != nodes):
             length = (
                 f"a mask of shape {found.shape}" if found.ndim > 1 else f"{len(found):,} values"
             )
             expected = "one for each node" if nodes is None else f"one for each of {nodes:,} nodes"
             raise Unfit(f"is a mask with {length}: expected {expected}")
-        wrong = np.flatnonzero((found != 0) & (found != 1))
-        if wrong.size > 0:
-            value = found.reshape(-1)[wrong[0]]
-            is_id = f"; ids of nodes go in as {name.removesuffix('_mask')}="
-            raise Unfit(f"is a mask, and has {value}: expected 0 and 1{is_id}")
         return found.astype(bool)
 
     # What holds between them.
 
     def check(self) -> None:
-        """Notes nodes of a split without a label, by their names."""
+        """Notes nodes of two splits, and those without a label, by their names."""
+        self._check_shared()
         labels = self.arrays.get("labels")
         if labels is None or labels.ndim == 0 or len(labels) != self.num_nodes:
             return
@@ -268,12 +311,26 @@ class Parts:
             split = self.arrays.get(key)
             if split is None or split.ndim != 1:
                 continue
-            ids = np.flatnonzero(split) if split.dtype == bool else split
+            ids = _ids(split)
             lacking = ids[~is_known[ids]]
             if lacking.size > 0:
                 more = f" and {lacking.size - 1:,} more" if lacking.size > 1 else ""
                 who = f"{self.node(int(lacking[0]))}{more}"
                 self.refuse(key, f"has {who}, whose label is not known")
+
+    def _check_shared(self) -> None:
+        splits = {key: self.arrays[key] for key in SPLITS if key in self.arrays}
+        ids = {key: _ids(split) for key, split in splits.items() if split.ndim == 1}
+        for first, second in combinations(ids, 2):
+            shared = np.intersect1d(ids[first], ids[second])
+            if shared.size > 0:
+                more = f" and {shared.size - 1:,} more" if shared.size > 1 else ""
+                text = f"shares {self.node(int(shared[0]))}{more} with {first}"
+                self.refuse(second, f"{text}: expected no node in both")
+
+
+def _ids(split: np.ndarray) -> np.ndarray:
+    return np.flatnonzero(split) if split.dtype == bool else split
 
 
 def _order(text: str) -> tuple[int, int, str]:

@@ -25,7 +25,7 @@ ARRAYS = (
     *("features", "labels", "train", "val", "test"),
     *("edge_index", "indptr", "indices", "edge_weights"),
 )
-_NAMES = {"class_names", "node_names"}
+_NAMES = {"class_names", "node_names", "feature_names"}
 
 
 @dataclass
@@ -35,6 +35,8 @@ class Graph:
     arrays: dict[str, Any]
     class_names: list[str] | None = None
     node_names: list[str] | None = None
+    #: What columns of features are called; a model knows its own by them.
+    feature_names: list[str] | None = None
     undirected: bool = False
     #: What the source says is learnt of a node.
     task: str | None = None
@@ -52,6 +54,8 @@ class Graph:
             meta["num_nodes"] = self.num_nodes
         if self.class_names is not None:
             meta["class_names"] = self.class_names
+        if self.feature_names is not None:
+            meta["feature_names"] = self.feature_names
         texts = {"meta.json": json.dumps(meta)}
         if self.node_names is not None:
             texts["names.txt"] = "".join(f"{name}\n" for name in self.node_names)
@@ -84,9 +88,8 @@ def made_of(found: Mapping[str, Any], options: Mapping[str, Any], source: Source
             near = advice(key, known)
             parts.refuse(key, f"there is no such option of an import{near}")
     _put_names(parts, both)
-    parts.num_nodes = source.num_nodes
-    if parts.num_nodes is None:
-        parts.num_nodes = _rows_of(both)
+    rows = _rows_of(both)
+    parts.num_nodes = source.num_nodes if rows is None else rows
     # Weights are named by their edges, and splits are held against labels.
     for key in ("features", "labels", "edge_index", "indptr", "indices", *ARRAYS[2:5]):
         if both.get(key) is not None:
@@ -104,6 +107,7 @@ def made_of(found: Mapping[str, Any], options: Mapping[str, Any], source: Source
         {key: parts.arrays[key] for key in ARRAYS if key in parts.arrays},
         class_names=parts.class_names,
         node_names=parts.node_names,
+        feature_names=parts.feature_names,
         undirected=bool(both.get("undirected", False)),
         num_nodes=parts.num_nodes,
         notices=parts.notices,
@@ -111,11 +115,19 @@ def made_of(found: Mapping[str, Any], options: Mapping[str, Any], source: Source
 
 
 def _put_names(parts: Parts, both: Mapping[str, Any]) -> None:
-    for key, what in (("class_names", "texts"), ("node_names", "texts, one a node")):
-        if both.get(key) is None:
+    columns = getattr(both.get("features"), "columns", None)
+    # Of a frame; numbers of columns are no names.
+    if not isinstance(columns, Iterable) or not all(isinstance(name, str) for name in columns):
+        columns = None
+    for key, given, what in (
+        ("class_names", both.get("class_names"), "texts"),
+        ("node_names", both.get("node_names"), "texts, one a node"),
+        ("feature_names", both.get("feature_names", columns), "texts, one a column"),
+    ):
+        if given is None:
             continue
         try:
-            setattr(parts, key, text_names(both[key], what))
+            setattr(parts, key, text_names(given, what))
         except Unfit as error:
             parts.refuse(key, str(error))
 
@@ -183,8 +195,11 @@ def _first(get: Callable[[str], Any], *names: str) -> tuple[str, Any]:
 
 def from_pyg(data: Any, options: Mapping[str, Any]) -> Graph:
     """Of `torch_geometric.data.Data`, or a dataset with one graph."""
+    # A dataset of OGB has its split beside the graph.
+    split = data.get_idx_split() if hasattr(data, "get_idx_split") else {}
     data = _one_graph(data)
-    named, found = {"edge_index": "edge_index"}, {}
+    named: dict[str, str] = {"edge_index": "edge_index"}
+    found: dict[str, Any] = {}
     for key, *names in (
         ("features", "x"),
         ("labels", "y"),
@@ -194,6 +209,9 @@ def from_pyg(data: Any, options: Mapping[str, Any]) -> Graph:
         ("edge_weights", "edge_weight"),
     ):
         named[key], found[key] = _first(lambda name: getattr(data, name, None), *names)
+    for key, name in (("train", "train"), ("val", "valid"), ("test", "test")):
+        if found[key] is None and split.get(name) is not None:
+            named[key], found[key] = name, split[name]
     notices = []
     if getattr(data, "edge_attr", None) is not None:
         notices.append(
@@ -207,7 +225,8 @@ def from_pyg(data: Any, options: Mapping[str, Any]) -> Graph:
         found["edge_weights"] = weights if weights is not None else found["edge_weights"]
     source = Source(
         *("the data", named, _attributes(data)),
-        num_nodes=_count(getattr(data, "num_nodes", None)),
+        # torch_geometric guesses where there are no rows, and warns.
+        num_nodes=_count(getattr(data, "num_nodes", None)) if found["labels"] is None else None,
         notices=tuple(notices),
     )
     return made_of(found, options, source)
@@ -218,7 +237,8 @@ def _one_graph(data: Any) -> Any:
     if isinstance(data, Mapping):
         data = SimpleNamespace(**{str(key): value for key, value in data.items()})
     is_graph = hasattr(data, "edge_index") or hasattr(data, "adj_t") or hasattr(data, "node_types")
-    if not is_graph and hasattr(data, "__getitem__") and hasattr(data, "__len__"):
+    is_array = hasattr(data, "detach") or isinstance(data, np.ndarray)
+    if not is_graph and not is_array and hasattr(data, "__getitem__") and hasattr(data, "__len__"):
         if len(data) != 1:
             text = f"it holds {len(data):,} graphs: gnnd learns from one, data[0]"
             raise wrong("import_pyg()", Violation("data", text))
@@ -254,7 +274,7 @@ def from_file(graph: Any, options: Mapping[str, Any]) -> Graph:
     found = {
         **graph.arrays,
         **{"class_names": graph.class_names, "node_names": graph.node_names},
-        **{"undirected": graph.undirected},
+        **{"undirected": graph.undirected, "feature_names": graph.feature_names},
     }
     made = made_of(found, options, Source("the file", notices=tuple(graph.notices)))
     made.task = made.task or graph.task

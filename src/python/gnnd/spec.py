@@ -161,7 +161,8 @@ def _fill(message: Any, values: Mapping[str, Any], path: str, found: list[Violat
                 text = f"{shown(value)}: expected a mapping of its fields"
                 found.append(Violation(here, text))
         elif field.is_repeated:
-            if isinstance(value, str) or not _is_list(value):
+            # What has no order is no list.
+            if isinstance(value, (str, set, frozenset, Mapping)) or not _is_list(value):
                 found.append(Violation(here, f"{shown(value)}: expected a list"))
                 continue
             items = [_scalar(field, v, f"{here}[{i}]", found) for i, v in enumerate(value)]

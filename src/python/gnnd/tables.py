@@ -9,16 +9,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gnnd.errors import ImportFailed, Violation, missing, wrong
 from gnnd.saved import reading
+from gnnd.values import as_array, lossy_float32
 from gnnd.words import shown
 
+#: Columns that are no features: their whole numbers stay what they are.
+_KEPT = {"id", "label", "split", "source", "target"}
 #: Rows of a piece that is written, and of a row group.
 PIECE_ROWS = 1 << 16
 
 
-def put_file(folder: Path, name: str, source: str | os.PathLike[str]) -> None:
+def put_file(folder: Path, name: str, source: str | os.PathLike[str]) -> list[str]:
     """Makes `NAME.parquet` of a Parquet file: a hard link, or a copy on another disk."""
+    if not isinstance(source, (str, os.PathLike)):
+        text = f"{shown(source)}: expected the path of a Parquet file; import_frames takes frames"
+        raise wrong("import_parquet()", Violation(name, text))
     file = folder / f"{name}.parquet"
     with reading(source):
         open(source, "rb").close()
@@ -27,10 +35,14 @@ def put_file(folder: Path, name: str, source: str | os.PathLike[str]) -> None:
     except OSError:
         shutil.copyfile(source, file)
         file.chmod(0o644)
+    return []
 
 
-def put_frame(folder: Path, name: str, frame: Any) -> None:
-    """Makes `NAME.parquet` of a frame of pandas or polars, a pyarrow table or columns by name."""
+def put_frame(folder: Path, name: str, frame: Any) -> list[str]:
+    """Makes `NAME.parquet` of a frame of pandas or polars, a pyarrow table or columns by name.
+
+    Answers what its person should know of it.
+    """
     try:
         import pyarrow as pa
     except ImportError:
@@ -42,12 +54,11 @@ def put_frame(folder: Path, name: str, frame: Any) -> None:
             table = pa.table({_text_of(key): column for key, column in table.items()})
     if isinstance(table, pa.Table):
         with _arrow_errors(name):
-            _write(file, table.schema, table.to_batches(max_chunksize=PIECE_ROWS))
-        return
+            return _write(file, table.schema, table.to_batches(max_chunksize=PIECE_ROWS))
     if not hasattr(table, "iloc") or not hasattr(table, "columns"):
         text = f"{shown(frame)}: expected a frame of pandas or polars, or a pyarrow table"
         raise wrong("import_frames()", Violation(name, text))
-    table = _with_names(name, table)
+    table = _with_plain_columns(name, _with_names(name, table))
 
     def pieces(schema: Any) -> Iterator[Any]:
         for start in range(0, len(table), PIECE_ROWS):
@@ -61,7 +72,34 @@ def put_frame(folder: Path, name: str, frame: Any) -> None:
             fields += pa.Schema.from_pandas(table.iloc[:, [at]], preserve_index=False)
     with _arrow_errors(name):
         schema = pa.schema(fields)
-        _write(file, schema, pieces(schema))
+        return _write(file, schema, pieces(schema))
+
+
+def _with_plain_columns(name: str, table: Any) -> Any:
+    """A frame of pandas whose columns are of types that pyarrow has: none sparse, no tensors."""
+    plain = {}
+    for at, column in enumerate(table.columns):
+        values = table.iloc[:, at]
+        dtype = values.dtype
+        kind = getattr(dtype, "kind", "O")
+        if hasattr(values, "sparse"):
+            plain[column] = values.sparse.to_dense()
+        elif kind == "c":
+            text = f"is of type {dtype}: expected numbers, or texts"
+            raise wrong("import_frames()", Violation(f"{name}.{column}", text))
+        elif kind == "f" and dtype.itemsize > 8:
+            plain[column] = values.astype(np.float64)
+        elif kind == "O" and any(hasattr(value, "detach") for value in values.head(PIECE_ROWS)):
+            plain[column] = values.map(_without_torch)
+    return table.assign(**plain) if plain else table
+
+
+def _without_torch(value: Any) -> Any:
+    """A number, or an array, of a tensor."""
+    if not hasattr(value, "detach"):
+        return value
+    array = as_array(value)
+    return array[()] if array.ndim == 0 else array
 
 
 def _with_names(name: str, table: Any) -> Any:
@@ -103,11 +141,37 @@ def _arrow_errors(what: str) -> Iterator[None]:
         raise ImportFailed("pyarrow cannot read it", violations=[Violation(what, said)]) from error
 
 
-def _write(file: Path, schema: Any, batches: Any) -> None:
-    """Row groups of at most `PIECE_ROWS` rows."""
+def _write(file: Path, schema: Any, batches: Any) -> list[str]:
+    """Row groups of at most `PIECE_ROWS` rows. Answers which columns float32 has not."""
     from pyarrow import parquet
 
+    rounded: dict[str, tuple[int, str]] = {}
+    row = 0
     with parquet.ParquetWriter(file, schema, compression="snappy") as writer:
         for batch in batches:
             writer.write_batch(batch, row_group_size=PIECE_ROWS)
+            for column, count, first in _rounded(batch):
+                before, what = rounded.get(column, (0, f"{first[1]} of row {row + first[0] + 1}"))
+                rounded[column] = (before + count, what)
+            row += batch.num_rows
     file.chmod(0o644)
+    return [
+        f"{file.stem}.{column}: {count:,} whole numbers beyond 16,777,216 are rounded to float32, "
+        f"such as {what}"
+        for column, (count, what) in rounded.items()
+    ]
+
+
+def _rounded(batch: Any) -> Iterator[tuple[str, int, tuple[int, int]]]:
+    """Columns of features or weights with whole numbers that float32 has not, and the first."""
+    import pyarrow as pa
+
+    for field, values in zip(batch.schema, batch.columns, strict=True):
+        is_kept = field.name in _KEPT or field.name.startswith("label_")
+        if is_kept or not pa.types.is_integer(field.type) or values.null_count > 0:
+            continue
+        numbers = values.to_numpy(zero_copy_only=False)
+        found = lossy_float32(numbers)
+        if found is not None:
+            count, at = found
+            yield field.name, count, (at, int(numbers[at]))

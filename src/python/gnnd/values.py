@@ -102,7 +102,8 @@ def _unwrapped(values: Any, place: Place) -> np.ndarray:
         if isinstance(values, (list, tuple)):
             return _of_list(values, place)
         # What pandas does for itself knows its own types; others know numpy's protocol.
-        found = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+        is_own = hasattr(values, "to_numpy") and not type(values).__module__.startswith("pyarrow")
+        found = values.to_numpy() if is_own else np.asarray(values)
     except Unfit:
         raise
     except (TypeError, ValueError, RuntimeError) as error:
@@ -262,7 +263,7 @@ def _single(value: Any, place: Callable[[], str]) -> Any:
     if value is None or type(value).__name__ in _MISSING:
         return None
     if isinstance(value, (str, bool, int, float)):
-        return value
+        return str(value) if isinstance(value, np.str_) else value
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, np.generic) and value.dtype.kind in "biuf":
@@ -311,7 +312,7 @@ def _type_of(numbers: list[Any]) -> np.dtype:
 
 def _shown(value: Any) -> str:
     """Without numpy's types, which are no part of what a person gave."""
-    return shown(value.item() if isinstance(value, np.generic) else value)
+    return shown(value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value)
 
 
 def _line(error: Exception) -> str:
@@ -322,7 +323,7 @@ def lossy_float32(array: np.ndarray) -> tuple[int, int] | None:
     """Of whole numbers: how many float32 lacks, and where the first is in the flat array."""
     if array.dtype.kind not in "iu" or array.dtype.itemsize < 4:
         return None
-    return _first_of(array, _is_rounded)
+    return first_of(array, _is_rounded)
 
 
 def _is_rounded(whole: np.ndarray) -> Any:
@@ -341,10 +342,11 @@ def beyond_float32(array: np.ndarray) -> tuple[int, int] | None:
     if array.dtype.kind != "f" or array.dtype.itemsize <= 4:
         return None
     most = float(np.finfo(np.float32).max)
-    return _first_of(array, lambda piece: np.isfinite(piece) & (np.abs(piece) > most))
+    return first_of(array, lambda piece: np.isfinite(piece) & (np.abs(piece) > most))
 
 
-def _first_of(array: np.ndarray, wrong: Callable[[np.ndarray], Any]) -> tuple[int, int] | None:
+def first_of(array: np.ndarray, wrong: Callable[[np.ndarray], Any]) -> tuple[int, int] | None:
+    """How many elements are `wrong`, and where the first is in the flat array; piece by piece."""
     count, first = 0, -1
     rows = max(1, _PIECE // max(1, array[:1].size))
     for start in range(0, len(array), rows):

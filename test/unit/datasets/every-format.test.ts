@@ -339,6 +339,12 @@ describe('an OGB folder', () => {
     expect(await linesOf('OGB', treeOf(short))).toContain(
       'raw/node-feat.csv.gz: has 4 rows, expected 5',
     );
+    const masks = Object.entries(split).map(([name, nodes]): [string, Buffer] => {
+      const marked = [0, 1, 2, 3, 4].map((node) => [Number(nodes.some((one) => one === node))]);
+      return [`split/time/${name === 'val' ? 'valid' : name}.csv.gz`, packed(marked)];
+    });
+    const byMasks = await tryImport('OGB', treeOf({ ...ogb, ...Object.fromEntries(masks) }));
+    expect(byMasks.digest).toBe((await tryImport('OGB', treeOf(ogb))).digest);
     const { 'raw/edge.csv.gz': _, 'raw/node-feat.csv.gz': __, ...less } = ogb;
     expect(await linesOf('OGB', treeOf(less))).toEqual([
       'raw/edge.csv.gz: is missing',
@@ -393,6 +399,11 @@ tasks: [{train_set: [{data: [{name: seeds, format: numpy, path: ../../x.npy}]}]}
     const outside = { ...graphBolt('csv'), 'set/val-seeds.npy': int64(5) };
     expect(await linesOf('GRAPHBOLT', treeOf(outside))).toEqual([
       'set/val-seeds.npy: has 5 at index 0, expected a number from 0 to below 5',
+    ]);
+    const mask = { ...graphBolt('csv'), 'set/val-seeds.npy': int64(0, 1, 0, 0, 0) };
+    expect(await linesOf('GRAPHBOLT', treeOf(mask))).toEqual([
+      'set/val-seeds.npy: has 5 values of 0 and 1, which are a mask: ' +
+        'expected the numbers of its nodes, each once',
     ]);
   });
 

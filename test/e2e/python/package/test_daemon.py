@@ -99,10 +99,11 @@ class Imports(unittest.TestCase):
                 labels=[0, 1, 9, 0],
                 train=[0],
                 val=[1],
-                edge_index=[[0, 1], [1, 5]],
+                edge_index=[[0, 1], [1, 2]],
+                edge_weights=[1.0],
             )
         found = [each.field for each in caught.exception.violations]
-        self.assertEqual(sorted(found), ["edge_index.npy", "features.npy"])
+        self.assertEqual(sorted(found), ["edge_weights.npy", "features.npy"])
         self.assertEqual(caught.exception.reason, "DATASET_CORRUPT")
 
     def test_of_a_name_that_is_taken_are_refused(self):

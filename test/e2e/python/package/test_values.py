@@ -11,6 +11,7 @@ import numpy as np
 
 import gnnd
 from gnnd import job, networks, sources, staging, values
+from gnnd_formats.graph import FormatError, as_mask
 
 NAN = float("nan")
 
@@ -107,6 +108,7 @@ class Labels(Refusals):
             (np.array([0, 1, 2, 3], "M8[D]"), "they are of type datetime64"),
             ({0: 1}, "a dict has no order"),
             (np.array([0.5, 1e39, 1, 1]), "node 'bob' has 1e.39, beyond 3.4e.38"),
+            (np.zeros((4, 2, 2)), r"has shape \(4, 2, 2\), expected \[nodes\] or"),
             ("labels.npy", "'labels.npy': expected an array"),
             (np.array([(0, 1)] * 4, [("a", int), ("b", int)]), "expected numbers"),
         ):
@@ -142,10 +144,28 @@ class Numbers(Refusals):
             text = self.refused(edge_weights=[1, 1, wrong, wrong], node_names=list("abcd"))
             self.assertRegex(text, "edge 2, from 'c' to 'd', has .* and 1 more: expected a number")
 
+    def test_that_are_not_finite_are_named_where_there_are_names(self):
+        features = np.array([[1, 2], [3, NAN], [5, 6], [np.inf, 8]])
+        text = self.refused(features=features, feature_names=["age", "height"])
+        said = "node 1, column 'height' has nan and 1 more: expected finite numbers"
+        self.assertEqual(text, said)
+
+    def test_have_names_of_columns(self):
+        self.assertEqual(graph(feature_names=["age", "height"]).feature_names, ["age", "height"])
+        text = self.refused(feature_names=["age"])
+        self.assertEqual(text, "has 1 names: expected one for each of 2 columns")
+        self.assertRegex(self.refused(feature_names=["a", "a"]), "'a' twice: expected each once")
+
     def test_of_edges_are_ids_or_say_what_they_are(self):
         ends = graph(edge_index=np.array([[0.0, 1.0], [1.0, 2.0]])).arrays["edge_index"]
         self.assertEqual((ends.dtype.kind, ends.tolist()), ("i", [[0, 1], [1, 2]]))
         self.assertRegex(self.refused(edge_index=[[0.5, 1], [1, 2]]), "expected ids of nodes")
+        for wrong, said in (
+            ([[0, -1], [1, 2]], "from -1 to 2, has a source"),
+            ([[0, 1], [1, 4]], "t"),
+        ):
+            text = self.refused(edge_index=wrong)
+            self.assertRegex(text, f"edge 1, .*{said}.* that no node is: expected 0 to 3")
         self.assertRegex(self.refused(edge_index=np.zeros((9, 2), int)), r"give its \.T")
 
 
@@ -171,10 +191,17 @@ class Splits(Refusals):
             ([3, 1, 3], "has node 'd' twice, at index 0 and 2"),
             (["a", "b"], "has texts: expected ids of nodes, or a mask"),
             ([0.5], "expected ids of nodes, or a mask"),
+            ([2, 1], "expected no node in both"),
             ([True, None, False, False], "has values that are missing"),
         ):
             with self.subTest(wrong):
-                self.assertRegex(self.refused(train=wrong, node_names=list("abcd")), said)
+                self.assertRegex(self.refused_split(wrong), said)
+
+    def refused_split(self, wrong):
+        with self.assertRaises(gnnd.InvalidRequest) as caught:
+            graph(train=wrong, node_names=list("abcd"))
+        [violation] = caught.exception.violations
+        return violation.description
 
     def test_of_predictions_are_so_too(self):
         def numbered(nodes):
@@ -195,6 +222,14 @@ class Splits(Refusals):
             with self.assertRaisesRegex(gnnd.InvalidRequest, said):
                 numbered(wrong)
         self.assertEqual(job._listed(["a", "b"]).tolist(), ["a", "b"])
+
+    def test_in_files_are_no_ids(self):
+        marked = as_mask(np.array([0, 1, 1], np.uint8), "graph.bin", "train_mask")
+        self.assertEqual((marked.dtype, marked.tolist()), (bool, [False, True, True]))
+        with self.assertRaisesRegex(
+            FormatError, "graph.bin/train_mask: has 5 at index 1: expected"
+        ):
+            as_mask(np.array([0, 5, 3]), "graph.bin", "train_mask")
 
 
 class Maps(unittest.TestCase):
