@@ -12,7 +12,6 @@ import {
   linesOf,
   npy,
   pathGraph,
-  trustingValidator,
   tryImport,
   zip,
 } from './workbench.ts';
@@ -216,40 +215,6 @@ describe('what users of other libraries bring', () => {
     expect(await linesOf('NPY', source)).toEqual([
       'train.npy: has 2 rows, expected 3, as indptr.npy, features.npy and labels.npy have it',
     ]);
-  });
-
-  test('labels that are cut short are one problem, and not one of every other array', async () => {
-    const source = folderOf({
-      ...nodes,
-      'edge_index.npy': edgeIndex(0, 1, 2, 2),
-      'labels.npy': int32(0, 1),
-      'train.npy': bool(true, false, false),
-      'val.npy': bool(false, true, false),
-    });
-    expect(await linesOf('NPY', source)).toEqual([
-      'labels.npy: has 2 rows, expected 3, as features.npy, train.npy and val.npy have it',
-    ]);
-  });
-
-  test('what is wrong with elements is told of the arrays as they are called', async () => {
-    const { 'features.npy': x, 'train.npy': train, ...others } = pathGraph;
-    const source = folderOf({ ...others, 'x.npy': x, 'train_idx.npy': train });
-    const checked = {
-      ...trustingValidator(),
-      datasetValidate: async () => ({
-        problems: [
-          { path: 'features.npy', description: 'must be finite' },
-          { path: 'val.npy', description: 'must share no node with train.npy' },
-        ],
-        problemCount: 2,
-      }),
-    };
-    await expect(tryImport('NPY', source, { native: checked })).rejects.toMatchObject({
-      problems: [
-        { path: 'x.npy', description: 'must be finite' },
-        { path: 'val.npy', description: 'must share no node with train_idx.npy' },
-      ],
-    });
   });
 
   test('ids of a split come in any order', async () => {
