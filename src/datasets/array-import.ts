@@ -15,6 +15,7 @@ import { tableSorter, writeRows, writeTable } from './graph-writer.ts';
 import type { ImportContext } from './import-context.ts';
 import { labelNotices, taskOf, wholeNotice, writeLabels } from './label-arrays.ts';
 import { checkMeta, type Meta } from './meta.ts';
+import { nodeCountProblems } from './node-counts.ts';
 import {
   elementCount,
   type NpyHeader,
@@ -52,7 +53,10 @@ export class ArrayImport {
   }
 
   async run(): Promise<DatasetFacts> {
-    const { problems, notices } = this.#context;
+    const { problems, notices, called } = this.#context;
+    for (const name of arrayNames) {
+      if (this.#set.nameOf(name) !== null) called.set(`${name}.npy`, this.#set.pathOf(name));
+    }
     this.#checkPresence();
     const byEdgeIndex = this.#set.nameOf('edge_index') !== null;
     const { edges } = this.#set;
@@ -66,8 +70,10 @@ export class ArrayImport {
       else await this.#copy(name);
     }
     this.#checkSplitChoice();
-    if (byEdgeIndex) await this.#copyEdgeIndex();
-    else if (edges !== null) await this.#copyEdges(edges);
+    const isCounted = this.#checkNodes();
+    // Ends beyond a number of nodes that is wrong would be told of the edges.
+    if (isCounted && byEdgeIndex) await this.#copyEdgeIndex();
+    else if (isCounted && edges !== null) await this.#copyEdges(edges);
     if (this.#hasSplits && this.#set.nameOf('test') === null) {
       await this.#context.writer.write('test', noIds);
     }
@@ -366,7 +372,24 @@ export class ArrayImport {
     }
   }
 
-  /** The lengths of the arrays against each other; what their elements say is the validator's. */
+  /** Whether the arrays agree on how many nodes there are. */
+  #checkNodes(): boolean {
+    const { problems } = this.#context;
+    const roles: readonly ArrayRole[] = ['indptr', 'features', 'labels', ...this.#masks];
+    const arrays = roles.flatMap((role) => {
+      const rows = this.#headers.get(role)?.shape[0];
+      const isIndptr = role === 'indptr';
+      return rows === undefined ? [] : [{ path: this.#set.pathOf(role), rows, isIndptr }];
+    });
+    const found = nodeCountProblems(arrays);
+    for (const { path, description } of found) problems.add(path, description);
+    const [first] = arrays;
+    const isEmpty = first !== undefined && first.rows - (first.isIndptr ? 1 : 0) < 1;
+    if (isEmpty && found.length === 0) problems.add(first.path, 'has no node');
+    return found.length === 0;
+  }
+
+  /** Lengths of the arrays of edges; what their elements say is the validator's. */
   #checkCounts(): void {
     const { problems } = this.#context;
     const rows = (role: ArrayRole) => this.#headers.get(role)?.shape[0];
@@ -377,17 +400,6 @@ export class ArrayImport {
       const lengths = `has ${formatCount(found)} rows, expected ${formatCount(count)}`;
       problems.add(pathOf(role), `${lengths} because ${because}`);
     };
-    const indptrRows = rows('indptr');
-    const listed = this.#isUnlabelled ? 'features' : 'labels';
-    const ruler = indptrRows === undefined ? listed : 'indptr';
-    const nodes = indptrRows === undefined ? rows(listed) : indptrRows - 1;
-    if (nodes !== undefined) {
-      const because = `${pathOf(ruler)} has ${formatCount(rows(ruler) ?? 0)} rows`;
-      if (nodes < 1) problems.add(pathOf(ruler), 'has no node');
-      expect('labels', nodes, because);
-      expect('features', nodes, because);
-      for (const name of this.#masks) expect(name, nodes, because);
-    }
     const edges = rows('indices') ?? this.#headers.get('edge_index')?.shape[1];
     if (edges === undefined) return;
     const graph = rows('indices') === undefined ? 'edge_index' : 'indices';

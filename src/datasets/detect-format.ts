@@ -152,10 +152,9 @@ async function isReadFolder(path: string): Promise<boolean> {
 
 /** Refuses a source for what it is. */
 function unread(source: string, { what, remedy }: Looks): Detection {
-  const formats = `gnnd reads ${importFormats.join(', ')} (docs/datasets.md)`;
-  const path = typed(source);
-  const said = remedy === '' ? formats : `${remedy.replaceAll(/\bFILE\b/g, path)}; ${formats}`;
-  return { kind: 'problem', description: `${what}: ${said}` };
+  const otherwise = `gnnd reads ${importFormats.join(', ')}`;
+  const said = remedy === '' ? otherwise : remedy.replaceAll(/\bFILE\b/g, typed(source));
+  return { kind: 'problem', description: `${what}: ${said} (docs/datasets.md)` };
 }
 
 /** The format of a folder with these names in it. */
@@ -188,6 +187,7 @@ async function fileFormat(path: string): Promise<Detection> {
 }
 
 async function formatOfFile(path: string, start: Buffer): Promise<ImportFormat | null> {
+  if (start.length === 0) return null;
   const converted = convertedFile(path, start);
   if (converted !== null) return converted;
   if (start.subarray(0, zipMagic.length).equals(zipMagic)) return 'NPZ';

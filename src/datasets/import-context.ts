@@ -15,6 +15,8 @@ export interface ImportContext extends ImportChoices {
   readonly writer: DatasetWriter;
   /** Files whose elements were found right as they passed by: the importer adds them. */
   readonly checked: Set<string>;
+  /** How people call what is stored under a name, as `x.npy` for `features.npy`. */
+  readonly called: Map<string, string>;
   /** Everything wrong with the source; when any is added the import fails. */
   readonly problems: ProblemList;
   /** What a user should know although nothing is wrong. */

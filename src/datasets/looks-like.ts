@@ -161,7 +161,10 @@ function textLooksLike(text: string): Looks {
     const edges = 'name it edges.csv with a first line src,dst';
     return { what: 'is a list of edges', remedy: `${edges}, nodes.csv beside it: ${importFolder}` };
   }
-  if (columns.length < 2) return { what: 'is a text', remedy: noGraph };
+  const counts = new Set(lines.map((line) => line.split(separator ?? '\n').length));
+  // Sentences have commas, too, but not as many in each line.
+  const isTable = columns.length > 1 && (counts.size === 1 || lines.length < 2);
+  if (!isTable) return { what: 'is a text', remedy: noGraph };
   const shown = columns
     .slice(0, 4)
     .map((column) => column.trim().slice(0, 20))

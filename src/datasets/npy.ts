@@ -121,8 +121,7 @@ function parseNpyHeader(text: string, path: string): NpyHeader {
   }
   const type = typeOfDescr.get(descr ?? '');
   if (type === undefined) {
-    const expected = [...typeOfDescr.values()].join(', ');
-    throw badFile(path, `has dtype ${descr ?? 'of records'}, expected one of ${expected}`);
+    throw badFile(path, otherDtype(descr));
   }
   const lengths = shape.split(',').filter((part) => part.trim() !== '');
   const axes = lengths.map(Number);
@@ -130,9 +129,25 @@ function parseNpyHeader(text: string, path: string): NpyHeader {
     throw badFile(path, `is damaged: its .npy header has the shape (${shape})`);
   }
   if (order === 'True' && axes.length > 1) {
-    throw badFile(path, 'is stored in Fortran order, expected C order (numpy.ascontiguousarray)');
+    const remedy = 'expected C order (numpy.ascontiguousarray)';
+    throw badFile(path, `is stored in Fortran order, shape (${axes.join(', ')}), ${remedy}`);
   }
   return { type, shape: axes };
+}
+
+/** What an array holds that is no number, and what makes numbers of it. */
+function otherDtype(descr: string | undefined): string {
+  const expected = `expected one of ${[...typeOfDescr.values()].join(', ')}`;
+  const has = `has dtype ${descr ?? 'of records'}`;
+  if (descr === undefined) return `${has}: save a field of the records each, ${expected}`;
+  if (/^\|O/.test(descr)) return `${has}: Python objects (array.astype("float32")), ${expected}`;
+  if (/^[<>|=][US]\d+/.test(descr)) {
+    return `${has}: texts (numpy.unique(texts, return_inverse=True)), ${expected}`;
+  }
+  if (descr.startsWith('>'))
+    return `${has}: big-endian (array.astype(array.dtype.newbyteorder("="))), ${expected}`;
+  if (/^[<>|=]c/.test(descr)) return `${has}: complex numbers (real and imaginary), ${expected}`;
+  return `${has}, ${expected}`;
 }
 
 /** Elements of an array of this shape. */

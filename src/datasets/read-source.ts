@@ -1,5 +1,5 @@
 import type { DatasetCounts, DatasetValidation } from '../native/contract.ts';
-import type { DatasetManifest } from '../records/dataset-record.ts';
+import type { DatasetManifest, Problem } from '../records/dataset-record.ts';
 import { completeDataset } from './complete-dataset.ts';
 import type { ArrayCopier } from './copy-array.ts';
 import type { SourceImport, TaskWatch } from './data-tasks.ts';
@@ -44,11 +44,12 @@ async function readMembers(options: SourceOptions): Promise<DatasetWritten> {
   const problems = new ProblemList();
   const notices = new NoticeList();
   const checked = new Set<string>();
+  const called = new Map<string, string>();
   const writer = new DatasetWriter(folder);
   try {
     const context: ImportContext = {
       ...choices,
-      ...{ source, native, writer, checked, problems, notices, signal },
+      ...{ source, native, writer, checked, called, problems, notices, signal },
       progress: (fraction, message) => progress(importShare * fraction, message),
     };
     const imported = await importers[options.format](context);
@@ -64,13 +65,22 @@ async function readMembers(options: SourceOptions): Promise<DatasetWritten> {
     progress(importShare, 'checking every element');
     const counts = manifestCounts(written.manifest);
     const found = await native.datasetValidate(folder, counts, [...checked]);
-    problems.addAll(found.problems, found.problemCount);
+    problems.addAll(found.problems.map(asCalled(called)), found.problemCount);
     problems.throwIfAny();
     signal.throwIfAborted();
     return written;
   } finally {
     await writer.close();
   }
+}
+
+/** A problem of stored arrays, by the names that the person has for them. */
+function asCalled(called: ReadonlyMap<string, string>): (problem: Problem) => Problem {
+  const nameOf = (file: string) => called.get(file) ?? file;
+  return ({ path, description }) => ({
+    path: nameOf(path),
+    description: description.replaceAll(/\b[a-z_]+\.npy\b/g, nameOf),
+  });
 }
 
 /** What the native core needs to know of a manifest. */

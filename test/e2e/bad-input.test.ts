@@ -220,7 +220,7 @@ describe('a folder of arrays', () => {
     ],
     ['a negative neighbour', 'indices.npy', /index 0/, { 'indices.npy': int32(-1, 0, 2, 1) }],
     ['a split out of range', 'train.npy', /found 3/, { 'train.npy': int64(0, 3) }],
-    ['a split that repeats a node', 'train.npy', /repeat/, { 'train.npy': int64(0, 0) }],
+    ['a split that repeats a node', 'train.npy', /repeat/, { 'train.npy': int64(2, 2) }],
     ['splits that overlap', 'val.npy', /train/, { 'val.npy': int64(0) }],
     ['a training node without label', 'train.npy', /label/, { 'train.npy': int64(2) }],
     [

@@ -79,5 +79,7 @@ function operationFailure(title: string, error: OperationError): CliError {
     ({ path, description }) => `${printable(path)}: ${printable(description)}`,
   );
   const exitCode = exitCodeOfStatus(error.code) || gnnctlExit.FAILURE;
-  return new CliError(exitCode, `${title} failed: ${printable(error.message)}`, details);
+  const message = printable(error.message);
+  const isSaid = details.length === 1 && details[0] === message;
+  return new CliError(exitCode, `${title} failed: ${message}`, isSaid ? [] : details);
 }

@@ -1,10 +1,12 @@
-import { create } from '@bufbuild/protobuf';
+import { randomUUID } from 'node:crypto';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { type Command, Option } from 'commander';
 import { CheckpointService } from '../../api/gen/gnnd/v1/checkpoint_service_pb.ts';
 import {
   InferenceFormatSchema,
   InferenceNodes,
   InferenceNodesSchema,
+  InferenceOutput,
   InferenceOutputSchema,
   InferenceParametersSchema,
   InferenceSpecSchema,
@@ -12,15 +14,20 @@ import {
 } from '../../api/gen/gnnd/v1/inference_pb.ts';
 import { type Job, JobSchema } from '../../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
+import type { JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
+import { formatCount } from '../../spec/counted.ts';
 import { numberOf, shortNames } from '../../spec/enum-names.ts';
+import { ApiError } from '../session/client.ts';
 import { waitFor } from '../session/interrupt.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { harmless } from '../session/terminal.ts';
 import { formatBytes } from '../session/units.ts';
 import { idOf, resourceName } from '../show/job-text.ts';
-import { type Fact, printOne } from '../show/output.ts';
+import { type Fact, factLines, printOne } from '../show/output.ts';
+import { countsIn } from '../show/prediction-counts.ts';
+import { PredictionTable } from '../show/prediction-table.ts';
 import { createProgress } from '../show/progress.ts';
 import { openExportFolder, predictionNames } from './export-folder.ts';
 import { printDryRun } from './job-create.ts';
@@ -33,7 +40,10 @@ export function addPredict(program: Command, job: Command, run: Run): void {
     .command('predict')
     .description('predict nodes with the model of a job, and write what it says into a folder')
     .argument('<job>', 'that trained the model')
-    .option('--out <folder>', 'made when it is not there; default: a table on stdout, as CSV')
+    .option(
+      '--out <folder>',
+      'made when it is not there; default: CSV on stdout, on a terminal its first rows',
+    )
     .addOption(
       new Option('--nodes <nodes>', 'which nodes')
         .choices(choicesOf(shortNames(InferenceNodesSchema)).filter((name) => name !== 'listed'))
@@ -59,6 +69,7 @@ export function addPredict(program: Command, job: Command, run: Run): void {
     )
     .option('--devices <count>', 'that predict; default: one', Number)
     .option('--id <id>', 'id of the inference; else the server makes one')
+    .option('--keep', 'without --out: leave the inference, where it would be deleted')
     .option('--dry-run', 'check everything and show memory, chunks and bytes; predict nothing')
     .option('--force', 'replace earlier predictions in the folder')
     .action(run(predict));
@@ -86,6 +97,7 @@ interface PredictFlags {
   readonly format: readonly string[];
   readonly devices?: number;
   readonly id?: string;
+  readonly keep?: boolean;
   readonly dryRun?: boolean;
   readonly force?: boolean;
 }
@@ -109,8 +121,11 @@ async function predict(session: Session, given: string, flags: PredictFlags): Pr
     ...(flags.dataset === undefined ? {} : { dataset: flags.dataset }),
     ...(flags.devices === undefined ? {} : { resources: { devices: flags.devices } }),
   };
-  const request = { jobId: flags.id ?? '', spec, requestId: session.requestId };
   const isDry = flags.dryRun === true;
+  const isLookedAt = out === undefined && session.format === 'table';
+  const request = { jobId: flags.id ?? '', spec, requestId: session.requestId };
+  if (isLookedAt && !isDry && flags.with === undefined)
+    await askForShares(session, inference, spec);
   // Before an hour of work: a folder that cannot be written to is found at once.
   if (!isDry && out !== undefined) await (await openFolder(out, flags.force === true)).close();
   const { createJob } = JobService.method;
@@ -122,12 +137,64 @@ async function predict(session: Session, given: string, flags: PredictFlags): Pr
   session.say(`created ${made.name}`);
   const { job, exitCode } = await endOf(session, made.name);
   if (exitCode !== gnnctlExit.OK) return exitCode;
-  if (out === undefined) return await printTable(session, job.name);
+  if (isLookedAt) return await printHead(session, job);
+  if (out === undefined) {
+    const { stdout } = session.io;
+    const write = (text: string) => stdout.write(stdout.isTty ? harmless(text) : text);
+    await printTable(session, job.name, write);
+    if (flags.id === undefined && flags.keep !== true) await remove(session, job.name);
+    return gnnctlExit.OK;
+  }
   return await download(session, job.name, out, flags.force === true);
 }
 
+type InferenceSpecInit = ReturnType<typeof create<typeof InferenceSpecSchema>>;
+
+/** Whoever looks wants to know how sure the model is; one that regresses does not say. */
+async function askForShares(
+  session: Session,
+  inference: InferenceSpecInit,
+  spec: MessageInitShape<typeof JobSpecSchema>,
+): Promise<void> {
+  inference.outputs = [InferenceOutput.PROBABILITIES];
+  try {
+    await session.call(JobService.method.createJob, { spec, validateOnly: true });
+  } catch (error) {
+    const isRefused = (path: string) => path.startsWith('spec.inference.outputs');
+    if (!(error instanceof ApiError)) throw error;
+    if (error.violations.some(({ path }) => isRefused(path))) inference.outputs = [];
+  }
+}
+
+/** On a terminal: the first rows, how many of each class there are, and where all of it is. */
+async function printHead(session: Session, job: Job): Promise<number> {
+  const table = new PredictionTable();
+  await printTable(session, job.name, (text) => table.take(text));
+  const id = idOf(job.name);
+  const more = `gnnctl job predictions ${id} FOLDER`;
+  session.print(table.headText(session));
+  const facts: readonly Fact[] = [
+    ['Nodes', formatCount(table.rows)],
+    ['Classes', table.countsText()],
+    ['Files', `${job.result?.predictions?.folder ?? ''}; copied by: ${more}`],
+    ['Kept as', `${id}, until: gnnctl job delete ${id}`],
+  ];
+  session.print(`\n${factLines(session, facts)}`);
+  return gnnctlExit.OK;
+}
+
+/** What was printed whole is of no more use. */
+async function remove(session: Session, name: string): Promise<void> {
+  const request = { name, allowMissing: true, requestId: randomUUID() };
+  await session.call(JobService.method.deleteJob, request);
+}
+
 /** predictions.csv, piece by piece: it may be longer than memory. */
-async function printTable(session: Session, name: string): Promise<number> {
+async function printTable(
+  session: Session,
+  name: string,
+  take: (text: string) => void,
+): Promise<void> {
   const method = CheckpointService.method.exportPredictions;
   await waitFor(session, { detached: [] }, async (signal) => {
     let isTable = false;
@@ -135,12 +202,10 @@ async function printTable(session: Session, name: string): Promise<number> {
     for await (const { part } of session.client.stream(method, { name }, { signal })) {
       if (part.case === 'file') isTable = part.value.name === 'predictions.csv';
       else if (part.case === 'data' && isTable) {
-        const text = decoder.decode(part.value, { stream: true });
-        session.io.stdout.write(session.io.stdout.isTty ? harmless(text) : text);
+        take(decoder.decode(part.value, { stream: true }));
       }
     }
   });
-  return gnnctlExit.OK;
 }
 
 function openFolder(folder: string, force: boolean) {
@@ -178,6 +243,7 @@ async function download(
     progress.close();
     await folder.close();
   }
+  const counts = session.format === 'table' ? await countsIn(folder.path) : '';
   printOne(session, {
     schema: JobSchema,
     message: job,
@@ -185,6 +251,7 @@ async function download(
     facts: () => [
       ['Job', idOf(job.name), job.name],
       ['Nodes', String(job.result?.predictions?.nodes ?? 0n)],
+      ...(counts === '' ? [] : [['Classes', counts] as const]),
       ['Folder', folder.path],
       ...folder.files.map((file): Fact => [file.name, formatBytes(file.bytes), String(file.bytes)]),
     ],

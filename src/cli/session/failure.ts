@@ -38,7 +38,8 @@ export function failureOf(error: unknown, session: Session | null): Failure {
   const message = printable(error.message);
   const violations = error.violations
     .map(({ path, description }) => `${printable(path)}: ${printable(description)}`)
-    .filter((violation) => violation !== message);
+    // A long one is cut there.
+    .filter((violation) => !message.startsWith(violation.replace(/\.\.\.$/, '')));
   const details = [...violations, ...adviceOf(error, session)];
   return { exitCode: exitCodeOfStatus(error.code), message, details };
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,16 @@ from gnnd.v1 import (
 
 #: Seconds that one call may take, and for which a daemon that says "not yet" is asked again.
 CALL_SECONDS = 30.0
+
+
+def serve_command(address: str) -> str:
+    """What starts a daemon that answers at `address`, as `gnnctl` says it (src/base/advice.ts)."""
+    host, _, port = address.rpartition(":")
+    if address.startswith("unix:"):
+        return f"npx gnnd serve --listen {shlex.quote(address)}"
+    if host in ("localhost", "[::1]") or host.startswith("127."):
+        return f"npx gnnd serve --listen {address} --insecure-loopback"
+    return f"npx gnnd serve --listen 0.0.0.0:{port} --tls-cert FILE --tls-key FILE, on {host}"
 
 
 def address_of(given: str | None, environment: Mapping[str, str] = os.environ) -> str:
@@ -121,7 +132,7 @@ class Connection:
         message = (
             f"cannot reach gnnd at {self.address}: {error.message}\n"
             f"{'' if self.is_local_socket else tls}"
-            f"  start one:    npx gnnd serve --listen {self.address}\n"
+            f"  start one:    {serve_command(self.address)}\n"
             "  or name one:  gnnd.connect(ADDRESS), or GNND_ADDRESS\n"
             "  or have one for this process alone:  gnnd.local()"
         )

@@ -141,7 +141,7 @@ describe('a folder of arrays', () => {
       folderOf({ ...pathGraph, 'labels.npy': int32(0, 1), 'edge_weights.npy': float32(1) }),
     );
     expect(lines).toEqual([
-      'labels.npy: has 2 rows, expected 3 because indptr.npy has 4 rows',
+      'labels.npy: has 2 rows, expected 3, as indptr.npy and features.npy have it',
       'edge_weights.npy: has 1 rows, expected 4 because indices.npy has 4',
     ]);
   });
@@ -213,7 +213,7 @@ describe('what users of other libraries bring', () => {
   test('masks must have an element for each node', async () => {
     const source = folderOf({ ...pathGraph, 'train.npy': bool(true, false) });
     expect(await linesOf('NPY', source)).toEqual([
-      'train.npy: has 2 rows, expected 3 because indptr.npy has 4 rows',
+      'train.npy: has 2 rows, expected 3, as indptr.npy, features.npy and labels.npy have it',
     ]);
   });
 

@@ -250,7 +250,7 @@ describe('masks', () => {
     ]);
     const short = { ...wrong, 'train_mask.npy': bytes([2], 0, 1) };
     expect(await linesOf('NPY', folderOf(short))).toEqual([
-      'train_mask.npy: has 2 rows, expected 3 because indptr.npy has 4 rows',
+      'train_mask.npy: has 2 rows, expected 3, as indptr.npy, features.npy and labels.npy have it',
     ]);
   });
 

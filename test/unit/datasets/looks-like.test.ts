@@ -54,6 +54,7 @@ describe('a file', () => {
     ['Latin-1 table', 'a.csv', latin('id;Stra\xdfe;x\n1;2;3\n'), 'one table'],
     ['UTF-16 table', 'a.csv', Buffer.from('\ufeffid,age,b\n', 'utf16le'), 'one table'],
     ['a text', 'notes.txt', 'hello\n', 'is a text'],
+    ['prose', 'README', 'One, two\nand more.\nIt, so, goes on\n', 'is a text'],
     ['bytes', 'a.dat', latin('\x01\0\xffabc'), 'a kind that gnnd does not know (.dat)'],
   ])('is named for what it is: %s', async (_, name, content, what) => {
     const path = join(folderOf({ [name]: content }), name);
@@ -64,7 +65,9 @@ describe('a file', () => {
     const path = join(folderOf({ 'my table.xz': latin('\xfd7zXZ\0\0') }), 'my table.xz');
     const said = await saidOf(path);
     expect(said).toContain(`unpack it (unxz '${path}'), then: gnnctl dataset import FOLDER`);
-    expect(said).toMatch(/gnnd reads NPY, NPZ, CSV.* \(docs\/datasets\.md\)$/);
+    expect(said).toMatch(/ \(docs\/datasets\.md\)$/);
+    const other = await saidOf(folderOf({ 'notes.md': 'x' }));
+    expect(other).toMatch(/: gnnd reads NPY, NPZ, CSV, .* \(docs\/datasets\.md\)$/);
   });
 });
 

@@ -121,11 +121,23 @@ describe('reading', () => {
       [Buffer.concat([good, good]), 'labels.npy: is too long: its header promises shape (3)'],
       [
         header("{'descr': '>i4', 'fortran_order': False, 'shape': (3,), }"),
-        'labels.npy: has dtype >i4, expected one of bool, int8',
+        'labels.npy: has dtype >i4: big-endian (array.astype(array.dtype.newbyteorder("="))), ',
+      ],
+      [
+        header("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }"),
+        'labels.npy: has dtype |O: Python objects (array.astype("float32")), expected one of bool',
+      ],
+      [
+        header("{'descr': '<U21', 'fortran_order': False, 'shape': (3,), }"),
+        'labels.npy: has dtype <U21: texts (numpy.unique(texts, return_inverse=True)), expected',
+      ],
+      [
+        header("{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }"),
+        'labels.npy: has dtype <c8: complex numbers',
       ],
       [
         header("{'descr': '<f4', 'fortran_order': True, 'shape': (3, 1), }"),
-        'labels.npy: is stored in Fortran order, expected C order',
+        'labels.npy: is stored in Fortran order, shape (3, 1), expected C order',
       ],
       [
         header("{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }"),
@@ -134,7 +146,7 @@ describe('reading', () => {
       [header("{'descr': '<f4'}"), 'labels.npy: is damaged: its .npy header does not name order'],
       [
         header("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,), }"),
-        'labels.npy: has dtype of records, expected one of',
+        'labels.npy: has dtype of records: save a field of the records each, expected one of',
       ],
       [Buffer.from('\x93NUMPY\x09\x00\x01\x00aaaaaa', 'latin1'), 'has .npy version 9, expected 1'],
       [Buffer.from('\x93NUMPY\x02\x00\xff\xff\xff\xffaa', 'latin1'), 'claims 4,294,967,295 bytes'],

@@ -71,6 +71,14 @@ class Addresses(unittest.TestCase):
         self.assertEqual(connection.address_of("unix:///a/b.sock", {}), "unix:/a/b.sock")
         self.assertEqual(connection.address_of("tcp://host:1", {}), "host:1")
 
+    def test_the_daemon_that_is_advised_starts_with_what_its_address_needs(self):
+        start = "npx gnnd serve --listen"
+        self.assertEqual(connection.serve_command("unix:/a b"), f"{start} 'unix:/a b'")
+        for own in ("localhost:4444", "127.0.0.1:4444", "[::1]:4444"):
+            self.assertEqual(connection.serve_command(own), f"{start} {own} --insecure-loopback")
+        far = f"{start} 0.0.0.0:4444 --tls-cert FILE --tls-key FILE, on gpu7"
+        self.assertEqual(connection.serve_command("gpu7:4444"), far)
+
     def test_where_nobody_listens_say_what_to_do(self):
         with self.assertRaises(gnnd.Unavailable) as caught:
             gnnd.connect("unix:/nowhere/gnnd.sock")
