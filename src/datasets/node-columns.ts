@@ -8,7 +8,7 @@ import {
   plainName,
 } from './column-names.ts';
 import type { NoticeList } from './notices.ts';
-import type { Table } from './table.ts';
+import type { Table, TableRow } from './table.ts';
 import { isDecimal, shown, textOf } from './table-columns.ts';
 
 /** Which columns of a table of nodes are its ids, its labels, its split and its features. */
@@ -129,22 +129,16 @@ export async function countingColumns(
   features: readonly number[],
   notices: NoticeList,
 ): Promise<ReadonlySet<number>> {
-  let rows = 0;
-  const firstOf = new Map<number, number>();
-  let counting = [...features];
-  for await (const batch of table.batches({ quiet: true })) {
-    for (const { fields } of batch) {
-      counting = counting.filter((at) => {
-        const text = textOf(fields[at] ?? '');
-        if (!isDecimal(text)) return false;
-        const value = Number(text) - rows;
-        if (rows === 0) firstOf.set(at, value);
-        return value === firstOf.get(at) && (value === 0 || value === 1);
-      });
-      rows += 1;
-      if (counting.length === 0) return new Set();
+  const count = new RowCount(features);
+  for (const row of await table.first()) count.see(row);
+  if (count.columns.length > 0) {
+    count.restart();
+    for await (const batch of table.batches({ quiet: true })) {
+      for (const row of batch) count.see(row);
+      if (count.columns.length === 0) break;
     }
   }
+  const { columns: counting, rows } = count;
   const found = counting.filter((at) => {
     const least = isRowNumberName(table.columns[at] ?? '') ? 2 : countingRowsMin;
     return rows >= least;
@@ -155,6 +149,33 @@ export async function countingColumns(
     notices.add(`${table.file}: left out the column ${what}; ${remedy}`);
   }
   return new Set(found);
+}
+
+/** Columns that count as far as rows were seen. */
+class RowCount {
+  columns: readonly number[];
+  rows = 0;
+  /** 0 or 1, of each column. */
+  readonly #from = new Map<number, number>();
+
+  constructor(columns: readonly number[]) {
+    this.columns = columns;
+  }
+
+  restart(): void {
+    this.rows = 0;
+  }
+
+  see({ fields }: TableRow): void {
+    this.columns = this.columns.filter((at) => {
+      const text = textOf(fields[at] ?? '');
+      if (!isDecimal(text)) return false;
+      const value = Number(text) - this.rows;
+      if (this.rows === 0) this.#from.set(at, value);
+      return value === this.#from.get(at) && (value === 0 || value === 1);
+    });
+    this.rows += 1;
+  }
 }
 
 /** As a feature is called: without the type that its header gives. */
