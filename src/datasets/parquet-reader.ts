@@ -81,33 +81,74 @@ export class ParquetFile {
   }
 
   /** Rows in batches. Throws ImportFailure when the file is damaged. */
-  async *rows(limit: number | null = null): AsyncGenerator<readonly ParquetRow[]> {
-    const selected = this.columns.map((name, at) => selectedAs(name, this.types[at] ?? ''));
-    const first = limit === null ? '' : ` LIMIT ${limit}`;
-    const sql = `SELECT ${selected.join(', ')} FROM ${parquetSource([this.#path])}${first}`;
+  async *rows(): AsyncGenerator<readonly ParquetRow[]> {
+    const all = this.columns.map((_, at) => at);
     this.#read = 0;
-    try {
-      for await (const chunk of chunksOf(sql, this.#signal)) {
-        const before = this.#read;
-        this.#read += chunk.rowCount;
-        const columns = this.columns.map((_, at) => fieldsOf(chunk.getColumnVector(at)));
-        yield Array.from({ length: chunk.rowCount }, (_, row) => ({
-          line: before + row + 1,
-          fields: columns.map((fields) => fields[row] ?? ''),
-        }));
-      }
-    } catch (error) {
-      throw this.#unreadable(error);
+    for await (const rows of this.#select(all, '')) {
+      this.#read += rows.length;
+      yield rows;
     }
   }
 
-  #unreadable(error: unknown): unknown {
+  /**
+   * The first rows, in which numbers are told only of columns that may count the rows: a page of
+   * every column is much of a wide file.
+   */
+  async first(count: number): Promise<readonly ParquetRow[]> {
+    const counting = await this.#mayCount();
+    const told = this.columns.map((_, at) => at);
+    const needed = told.filter((at) => !isNumberType(this.types[at] ?? '') || counting.has(at));
+    for await (const rows of this.#select(needed, `LIMIT ${count}`)) return rows;
+    return [];
+  }
+
+  async *#select(columns: readonly number[], limit: string): AsyncGenerator<ParquetRow[]> {
+    const selected = columns.map((at) => selectedAs(this.columns[at] ?? '', this.types[at] ?? ''));
+    const list = ['1', ...selected].join(', ');
+    const sql = `SELECT ${list} FROM ${parquetSource([this.#path])} ${limit}`;
+    let before = 0;
+    try {
+      for await (const chunk of chunksOf(sql, this.#signal)) {
+        const found = columns.map((_, index) => fieldsOf(chunk.getColumnVector(index + 1)));
+        const rows = Array.from({ length: chunk.rowCount }, (_, row) => {
+          const fields = new Array<Field>(this.columns.length).fill('');
+          for (const [index, at] of columns.entries()) fields[at] = found[index]?.[row] ?? '';
+          return { line: before + row + 1, fields };
+        });
+        before += chunk.rowCount;
+        yield rows;
+      }
+    } catch (error) {
+      throw this.#unreadable(error, before);
+    }
+  }
+
+  /** Columns whose least and largest numbers, as the file's end has them, do not say otherwise. */
+  async #mayCount(): Promise<ReadonlySet<number>> {
+    const least = 'min(TRY_CAST(stats_min_value AS DOUBLE))';
+    const largest = 'max(TRY_CAST(stats_max_value AS DOUBLE))';
+    const source = `parquet_metadata(${quotedText(this.#path)})`;
+    const sql = `SELECT path_in_schema, ${least}, ${largest} FROM ${source} GROUP BY 1`;
+    const facts = new Map<string, readonly unknown[]>();
+    for (const [name, ...range] of await rowsOf(sql, this.#signal)) facts.set(String(name), range);
+    const at = this.columns.map((_, index) => index);
+    const span = Math.max(0, this.numRows - 1);
+    return new Set(
+      at.filter((index) => {
+        const [from = null, to = null] = facts.get(this.columns[index] ?? '') ?? [];
+        if (typeof from !== 'number' || typeof to !== 'number') return true;
+        return (from === 0 || from === 1) && to - from === span;
+      }),
+    );
+  }
+
+  #unreadable(error: unknown, rows: number): unknown {
     this.#signal.throwIfAborted();
     if (!(error instanceof Error) || error.name === 'ImportFailure') return error;
     const why = shortMessage(error);
     const isMemory = /allocate|out of memory/i.test(why);
     const remedy = isMemory ? '; write it in row groups of fewer rows' : '';
-    const what = `cannot be read after row ${formatCount(this.#read)}: ${why}${remedy}`;
+    const what = `cannot be read after row ${formatCount(rows)}: ${why}${remedy}`;
     return badFile(this.name, what);
   }
 }

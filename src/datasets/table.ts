@@ -145,8 +145,7 @@ export class Table {
     const [part] = this.#parts;
     if (part?.isParquet === true) {
       const file = await ParquetFile.open(part.path, this.#signal);
-      for await (const rows of file.rows(firstRows)) return rows;
-      return [];
+      return await file.first(firstRows);
     }
     for await (const rows of this.batches({ quiet: true })) {
       if (rows.length > 0) return rows.slice(0, firstRows);
