@@ -1,3 +1,4 @@
+import { nearestOf } from '../spec/nearest.ts';
 import {
   columnsCalled,
   headingOf,
@@ -75,6 +76,7 @@ export function nodeColumns(
     const at = one(`${name}_mask`, [maskNames[name]], null);
     return at < 0 ? [] : [[name, at]];
   });
+  if (labels.length === 0) checkUnlabelled(table, split >= 0 || masks.length > 0);
   if (taken.length > 0) notices.add(`${table.file}: took ${taken.join(', ')}`);
   const named = new Set([...ignored, id, ...labels, split, ...masks.map(([, at]) => at)]);
   const rest = table.columns.map((_, at) => at).filter((at) => !named.has(at));
@@ -96,8 +98,14 @@ function labelColumns(
   if (at >= 0) return [at];
   const typed = one('label', [[]], 'label');
   if (typed >= 0) return [typed];
-  lacksColumn(table, 'label', ['label', 'class', 'target']);
   return [];
+}
+
+/** A table without labels is one to be predicted, unless its names say that it should have some. */
+function checkUnlabelled(table: Table, hasSplit: boolean): void {
+  const others = table.columns.filter((column) => column !== '');
+  const isMisspelt = nearestOf('label', others) !== null;
+  if (hasSplit || isMisspelt) lacksColumn(table, 'label', ['label', 'class', 'target']);
 }
 
 /** Without those that number the rows, and without those whose header says that they are texts. */

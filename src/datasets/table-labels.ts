@@ -21,6 +21,8 @@ import {
   textOf,
 } from './table-columns.ts';
 
+import { writeUnlabelled } from './unlabelled.ts';
+
 /** What the table of nodes says that is to be learnt: a column `label`, or several `label_…`. */
 
 interface Row {
@@ -61,6 +63,7 @@ export interface LabelsOfTable {
 export async function tableLabels(options: LabelsOfTable): Promise<TableLabels> {
   const { table, columns, task, first, writer, notices } = options;
   const [at = -1] = columns;
+  if (columns.length === 0) return new NoLabels(notices);
   const isOne = columns.length === 1 && !isOfSeveral(table.columns[at] ?? '');
   const list = isOne ? first.map(({ fields }) => fields[at]).find(Array.isArray) : undefined;
   const needsRows = task === 'MULTI_LABEL' || task === 'REGRESSION';
@@ -223,6 +226,31 @@ class ClassColumn implements TableLabels {
     const written = await writeLabels(writer, 'CLASSIFICATION', source);
     const numClasses = classNames?.length ?? written.numClasses;
     return { ...written, numClasses, task: 'CLASSIFICATION', classNames };
+  }
+}
+
+/** Of a table that says no labels. */
+class NoLabels implements TableLabels {
+  readonly #notices: NoticeList;
+  #nodes = 0;
+
+  constructor(notices: NoticeList) {
+    this.#notices = notices;
+  }
+
+  push(): boolean {
+    this.#nodes += 1;
+    return false;
+  }
+
+  async settle(): Promise<void> {}
+
+  addProblems(): void {}
+
+  async store(writer: DatasetWriter): Promise<StoredLabels> {
+    await writeUnlabelled(writer, this.#notices, this.#nodes);
+    const task = 'CLASSIFICATION';
+    return { task, numClasses: 0, classNames: null, isOneHot: false, gaps: null };
   }
 }
 

@@ -242,7 +242,6 @@ describe('a bad table', () => {
     });
     expect(await linesOf('CSV', folder)).toEqual([
       "nodes.csv:1: has no column 'id', its header is 'ident', 'group'",
-      "nodes.csv:1: has no column 'label', its header is 'ident', 'group'",
       "edges.csv:1: has no column 'source', its header is 'sauce', 'target', 'colour'; is " +
         "'sauce' what you mean",
     ]);

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { unlabelledNotice } from '../../../src/datasets/unlabelled.ts';
 import { noChoices } from '../../../src/records/dataset-record.ts';
 import { folderOf, linesOf, makeFolder, parquet, tryImport } from './workbench.ts';
 
@@ -319,6 +320,18 @@ describe('splits', () => {
     const { notices } = await withNodes(table);
     expect(notices).toContainEqual(expect.stringContaining('the source has no features'));
   });
+});
+
+test('a table without labels is a graph to be predicted, unless a label is misspelt', async () => {
+  const table = 'id,age\na,31\nb,28\nc,45\nd,50\n';
+  const { manifest, notices, numbers } = await withNodes(table);
+  expect(manifest).toMatchObject({ num_nodes: 4, num_features: 1, num_classes: 0 });
+  expect(numbers('labels.npy')).toEqual([-1, -1, -1, -1]);
+  expect(notices).toContainEqual(unlabelledNotice);
+  const misspelt = table.replace('age', 'lable');
+  expect(await linesOf('CSV', folderOf({ 'nodes.csv': misspelt, 'edges.csv': edges }))).toEqual([
+    "nodes.csv:1: has no column 'label', its header is 'id', 'lable'; is 'lable' what you mean",
+  ]);
 });
 
 test('texts that say nothing are unknown labels, not classes, which a notice counts', async () => {
