@@ -69,6 +69,11 @@ export function quotedText(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
+/** A file in a query, that one alone: its path is no pattern. */
+export function quotedPath(path: string): string {
+  return quotedText(path.replace(/[*?[]/g, '[$&]'));
+}
+
 /** A name in a query. */
 export function quotedName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import type { DuckDBDataChunk, DuckDBVector } from '@duckdb/node-api';
 import type { Separator } from './csv-reader.ts';
-import { chunksOf, quotedName, quotedText } from './duckdb.ts';
+import { chunksOf, quotedName, quotedPath, quotedText } from './duckdb.ts';
 import {
   fieldOf,
   isNumberList,
@@ -137,7 +137,7 @@ function textQuery(table: BlockTable, { fields, features, width }: Wanted): stri
     `nullstr = '\x01', store_rejects = true, rejects_limit = 1`,
     ...(table.hasDecimalCommas ? [`decimal_separator = ','`] : []),
   ];
-  const paths = table.parts.map(({ path }) => quotedText(path)).join(', ');
+  const paths = table.parts.map(({ path }) => quotedPath(path)).join(', ');
   const numbers = features.map((at) => (types[at] === 'FLOAT' ? `c${at}` : `c${at}::INT::FLOAT`));
   const selected = fields.map((at) => `c${at}`);
   selected.push(`[${numbers.join(', ')}]::FLOAT[${width}]`);

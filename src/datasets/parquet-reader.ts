@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import type { DuckDBVector } from '@duckdb/node-api';
 import { messageOf } from '../base/errors.ts';
 import { openSource } from './byte-streams.ts';
-import { chunksOf, quotedName, quotedText, rowsOf } from './duckdb.ts';
+import { chunksOf, quotedName, quotedPath, rowsOf } from './duckdb.ts';
 import { badFile, formatCount } from './problems.ts';
 import type { Field } from './table-columns.ts';
 
@@ -127,7 +127,7 @@ export class ParquetFile {
   async #mayCount(): Promise<ReadonlySet<number>> {
     const least = 'min(TRY_CAST(stats_min_value AS DOUBLE))';
     const largest = 'max(TRY_CAST(stats_max_value AS DOUBLE))';
-    const source = `parquet_metadata(${quotedText(this.#path)})`;
+    const source = `parquet_metadata(${quotedPath(this.#path)})`;
     const sql = `SELECT path_in_schema, ${least}, ${largest} FROM ${source} GROUP BY 1`;
     const facts = new Map<string, readonly unknown[]>();
     for (const [name, ...range] of await rowsOf(sql, this.#signal)) facts.set(String(name), range);
@@ -155,7 +155,7 @@ export class ParquetFile {
 
 /** Of a query; texts that a writer did not mark as UTF-8 are texts all the same. */
 export function parquetSource(paths: readonly string[]): string {
-  return `read_parquet([${paths.map(quotedText).join(', ')}], binary_as_string = true)`;
+  return `read_parquet([${paths.map(quotedPath).join(', ')}], binary_as_string = true)`;
 }
 
 /** The first line of what DuckDB says, without its kind. */

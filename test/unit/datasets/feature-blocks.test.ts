@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
@@ -128,6 +128,22 @@ describe('blocks', () => {
       const first = [{ line: 1, fields: ['a', 1, [0.5]] }];
       await expect(read({ ...found, first }, [1, 2], 2)).rejects.toThrow(NeedsRows);
     }
+  });
+
+  test('are read of the very file, whatever its path has in it', async () => {
+    const folder = join(makeFolder(), "it's [a]* folder?");
+    mkdirSync(folder);
+    const id = ['a', 'b', 'c'];
+    writeFileSync(join(folder, 'nodes.parquet'), parquet({ id, label: [0, 1, 0], x: [1, 2, 4] }));
+    writeFileSync(join(folder, 'edges.parquet'), parquet({ source: ['a'], target: ['b'] }));
+    const randomSplit = { validation: 0, test: 0, randomSeed: 0 };
+    const { numbers } = await tryImport('PARQUET', folder, { randomSplit });
+    expect(numbers('features.npy')).toEqual([1, 2, 4]);
+    const path = join(folder, 'nodes.csv');
+    writeFileSync(path, plain);
+    const table = text('n.csv', plain, ['id', 'x', 'y']);
+    const moved = [{ path, name: 'nodes.csv', isParquet: false }];
+    expect(await read({ ...table, parts: moved })).toEqual(rows);
   });
 
   test('of Parquet end where a number is missing', async () => {
