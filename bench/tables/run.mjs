@@ -35,7 +35,8 @@ async function read(dist, format, source) {
   const native = { datasetValidate: async () => ({ problems: [], problemCount: 0 }) };
   const begun = performance.now();
   const written = await readSource({
-    ...{ id: 'wide', source, format, choices: { ...choices, ...later }, folder, native },
+    ...{ id: 'wide', source, root: '', format, folder, native },
+    choices: { ...choices, ...later },
     ...{ origin: null, progress: () => undefined, signal: new AbortController().signal },
   });
   const seconds = (performance.now() - begun) / 1000;
