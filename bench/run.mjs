@@ -34,6 +34,11 @@ const benches = {
     script: [process.execPath, 'bench/sharing/run.mjs'],
     hasPeers: false,
   },
+  tables: {
+    what: 'imports of wide tables, CSV and Parquet, beside another build',
+    script: [process.execPath, 'bench/tables/run.mjs'],
+    hasPeers: false,
+  },
   epoch: {
     what: 'whole epochs through the daemon beside the loops of DGL and GraphBolt',
     script: [process.execPath, 'bench/epoch/run.mjs'],

@@ -132,6 +132,16 @@ export class DatasetWriter {
     return writer;
   }
 
+  /** Takes back an array that was begun and perhaps ended. */
+  async discard(name: ArrayName): Promise<void> {
+    const writer = this.#open.get(name);
+    await writer?.close();
+    const isThere = writer !== undefined || this.#written.has(name);
+    this.#open.delete(name);
+    this.#written.delete(name);
+    if (isThere) await unlink(this.#pathOf(name));
+  }
+
   /** Ends an array that was begun, and makes it durable. */
   async end(name: ArrayName): Promise<NpyWritten> {
     const written = await this.begun(name).finish();

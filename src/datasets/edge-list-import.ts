@@ -26,17 +26,13 @@ export async function importEdgeList(context: ImportContext): Promise<DatasetFac
   const { source, problems, notices } = context;
   const { folder, files } = await filesOf(source);
   const { edges: name, nodes: about } = files;
-  if (about === null) {
-    const remedy = 'put it into a folder with a file of labels (a line for each: node, label)';
-    throw badFile(name, `is a list of edges, and says no labels: ${remedy}`);
-  }
   const edges = await openEdgeList(context, join(folder, name));
   const [table, columns, nodes] =
-    about.form === 'LABELS'
-      ? await labelledEnds(context, edges, join(folder, about.file))
+    about === null || about.form === 'LABELS'
+      ? await labelledEnds(context, edges, about === null ? null : join(folder, about.file))
       : await describedNodes(context, folder, files, about.form);
   problems.throwIfAny();
-  const isLoose = about.form === 'CONTENT';
+  const isLoose = about?.form === 'CONTENT';
   const kept = isLoose ? keptEdges(edges, nodes.ids) : { rows: () => edges.rows(), left: () => 0 };
   const made = {
     ...{ file: edges.file, columns: edges.columns, rows: kept.rows },
@@ -49,13 +45,14 @@ export async function importEdgeList(context: ImportContext): Promise<DatasetFac
   await importEdges(part(context, nodesShare, 1), Table.of(context, made), ends, ids);
   for (const notice of edges.notices) notices.add(notice);
   if (kept.left() > 0) {
-    const what = `${formatCount(kept.left())} edges with an end that ${about.file} does not have`;
+    const what = `${formatCount(kept.left())} edges with an end that ${table.file} does not have`;
     notices.add(`${edges.file}: left out ${what}`);
   }
   problems.throwIfAny();
   const facts = await storeNodes(context, nodes);
   const hasNoSplits = columns.split < 0 && columns.masks.length === 0;
-  const list = `list of edges ${basename(source)} with ${table.file}`;
+  const beside = about === null ? '' : ` with ${about.file}`;
+  const list = `list of edges ${basename(source)}${beside}`;
   return { ...facts, hasNoSplits, source: list };
 }
 
@@ -89,19 +86,12 @@ async function describedNodes(
 }
 
 /** Nodes are the ends of edges and what is labelled; those without a label have none. */
-async function labelledEnds(context: ImportContext, edges: EdgeList, path: string): Promise<Read> {
-  const list = await openEdgeList(context, path);
-  const labels = new Map<string, TableRow>();
-  const source = Table.of(context, list);
-  for await (const rows of source.batches()) {
-    for (const { line, fields } of rows) {
-      const id = textOf(fields[0] ?? '');
-      if (labels.has(id))
-        source.problem({ line }, `has the node '${id}' again`, 'with a node again');
-      labels.set(id, { line, fields });
-    }
-  }
-  source.countProblems();
+async function labelledEnds(
+  context: ImportContext,
+  edges: EdgeList,
+  path: string | null,
+): Promise<Read> {
+  const labels = path === null ? null : await labelsIn(context, path);
   const names = new NodeIds();
   const add = (id: string) => {
     if (names.numberOf(id) === undefined) names.add(id);
@@ -111,14 +101,33 @@ async function labelledEnds(context: ImportContext, edges: EdgeList, path: strin
       for (const at of [edges.ends.source, edges.ends.target]) add(fields[at] ?? '');
     }
   }
-  for (const id of labels.keys()) add(id);
+  for (const id of labels?.keys() ?? []) add(id);
   const ids = sortedIds(names);
   const rows = async function* (): AsyncGenerator<readonly TableRow[]> {
-    yield ids.map((id) => labels.get(id) ?? { line: 0, fields: [id, ''] });
+    yield ids.map((id) => labels?.get(id) ?? { line: 0, fields: [id, ''] });
   };
-  const table = Table.of(context, { file: list.file, columns: ['id', 'label'], fraction: 1, rows });
-  const columns = { id: 0, labels: [1], split: -1, masks: [], features: [] };
+  const file = path === null ? edges.file : basename(path);
+  const table = Table.of(context, { file, columns: ['id', 'label'], fraction: 1, rows });
+  const columns = { id: 0, labels: path === null ? [] : [1], split: -1, masks: [], features: [] };
   return [table, columns, await readNodes(context, table, columns)];
+}
+
+/** Rows of a file of labels by their nodes. */
+async function labelsIn(
+  context: ImportContext,
+  path: string,
+): Promise<ReadonlyMap<string, TableRow>> {
+  const labels = new Map<string, TableRow>();
+  const table = Table.of(context, await openEdgeList(context, path));
+  for await (const rows of table.batches()) {
+    for (const row of rows) {
+      const id = textOf(row.fields[0] ?? '');
+      if (labels.has(id)) table.problem(row, `has the node '${id}' again`, 'with a node again');
+      labels.set(id, row);
+    }
+  }
+  table.countProblems();
+  return labels;
 }
 
 /** In the order of their numbers where all are numbers, else in that in which they came. */

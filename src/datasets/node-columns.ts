@@ -1,3 +1,4 @@
+import { nearestOf } from '../spec/nearest.ts';
 import {
   columnsCalled,
   headingOf,
@@ -5,11 +6,10 @@ import {
   isNoNumber,
   isRowNumberName,
   lacksColumn,
-  nearColumn,
   plainName,
 } from './column-names.ts';
 import type { NoticeList } from './notices.ts';
-import type { Table } from './table.ts';
+import type { Table, TableRow } from './table.ts';
 import { isDecimal, shown, textOf } from './table-columns.ts';
 
 /** Which columns of a table of nodes are its ids, its labels, its split and its features. */
@@ -31,7 +31,6 @@ export interface NodeColumns {
 
 const idNames = [['id', '_id'], ['node_id', 'nodeid', 'node'], ['name']] as const;
 const labelNames = [['label'], ['labels', 'y', 'class', 'target']] as const;
-const labelled = ['label', 'class', 'target'] as const;
 const severalPrefix = 'label_';
 const maskNames: Readonly<Record<SplitName, readonly string[]>> = {
   train: ['train_mask'],
@@ -77,11 +76,7 @@ export function nodeColumns(
     const at = one(`${name}_mask`, [maskNames[name]], null);
     return at < 0 ? [] : [[name, at]];
   });
-  // Without a split, and with no name that may mean it, the graph is there to be predicted.
-  const isSplit = split >= 0 || masks.length > 0;
-  if (labels.length === 0 && (isSplit || nearColumn(table, labelled) !== null)) {
-    lacksColumn(table, 'label', labelled);
-  }
+  if (labels.length === 0) checkUnlabelled(table, split >= 0 || masks.length > 0);
   if (taken.length > 0) notices.add(`${table.file}: took ${taken.join(', ')}`);
   const named = new Set([...ignored, id, ...labels, split, ...masks.map(([, at]) => at)]);
   const rest = table.columns.map((_, at) => at).filter((at) => !named.has(at));
@@ -104,6 +99,13 @@ function labelColumns(
   const typed = one('label', [[]], 'label');
   if (typed >= 0) return [typed];
   return [];
+}
+
+/** A table without labels is one to be predicted, unless its names say that it should have some. */
+function checkUnlabelled(table: Table, hasSplit: boolean): void {
+  const others = table.columns.filter((column) => column !== '');
+  const isMisspelt = nearestOf('label', others) !== null;
+  if (hasSplit || isMisspelt) lacksColumn(table, 'label', ['label', 'class', 'target']);
 }
 
 /** Without those that number the rows, and without those whose header says that they are texts. */
@@ -135,22 +137,16 @@ export async function countingColumns(
   features: readonly number[],
   notices: NoticeList,
 ): Promise<ReadonlySet<number>> {
-  let rows = 0;
-  const firstOf = new Map<number, number>();
-  let counting = [...features];
-  for await (const batch of table.batches({ quiet: true })) {
-    for (const { fields } of batch) {
-      counting = counting.filter((at) => {
-        const text = textOf(fields[at] ?? '');
-        if (!isDecimal(text)) return false;
-        const value = Number(text) - rows;
-        if (rows === 0) firstOf.set(at, value);
-        return value === firstOf.get(at) && (value === 0 || value === 1);
-      });
-      rows += 1;
-      if (counting.length === 0) return new Set();
+  const count = new RowCount(features);
+  for (const row of await table.first()) count.see(row);
+  if (count.columns.length > 0) {
+    count.restart();
+    for await (const batch of table.batches({ quiet: true })) {
+      for (const row of batch) count.see(row);
+      if (count.columns.length === 0) break;
     }
   }
+  const { columns: counting, rows } = count;
   const found = counting.filter((at) => {
     const least = isRowNumberName(table.columns[at] ?? '') ? 2 : countingRowsMin;
     return rows >= least;
@@ -161,6 +157,33 @@ export async function countingColumns(
     notices.add(`${table.file}: left out the column ${what}; ${remedy}`);
   }
   return new Set(found);
+}
+
+/** Columns that count as far as rows were seen. */
+class RowCount {
+  columns: readonly number[];
+  rows = 0;
+  /** 0 or 1, of each column. */
+  readonly #from = new Map<number, number>();
+
+  constructor(columns: readonly number[]) {
+    this.columns = columns;
+  }
+
+  restart(): void {
+    this.rows = 0;
+  }
+
+  see({ fields }: TableRow): void {
+    this.columns = this.columns.filter((at) => {
+      const text = textOf(fields[at] ?? '');
+      if (!isDecimal(text)) return false;
+      const value = Number(text) - this.rows;
+      if (this.rows === 0) this.#from.set(at, value);
+      return value === this.#from.get(at) && (value === 0 || value === 1);
+    });
+    this.rows += 1;
+  }
 }
 
 /** As a feature is called: without the type that its header gives. */

@@ -1,22 +1,12 @@
-import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { decompress as decompressZstd } from 'fzstd';
-import {
-  type AsyncBuffer,
-  type Compressors,
-  type DecodedArray,
-  type FileMetaData,
-  parquetMetadataAsync,
-  parquetRead,
-  parquetSchema,
-} from 'hyparquet';
+import type { DuckDBVector } from '@duckdb/node-api';
 import { messageOf } from '../base/errors.ts';
 import { openSource } from './byte-streams.ts';
+import { chunksOf, quotedName, quotedPath, rowsOf } from './duckdb.ts';
 import { badFile, formatCount } from './problems.ts';
 import type { Field } from './table-columns.ts';
 
-/** Parquet files, a part of a row group at a time: hyparquet, with codecs of Node and fzstd. */
+/** Parquet files, some thousand rows at a time. */
 
 interface ParquetRow {
   /** From 1. */
@@ -24,163 +14,170 @@ interface ParquetRow {
   readonly fields: readonly Field[];
 }
 
-const compressors: Compressors = {
-  ZSTD: (input, outputBytes) => decompressZstd(input, new Uint8Array(outputBytes)),
-  GZIP: (input) => gunzipSync(input),
-  BROTLI: (input) => brotliDecompressSync(input),
-};
-const codecs: ReadonlySet<string> = new Set([
-  'UNCOMPRESSED',
-  'SNAPPY',
-  ...Object.keys(compressors),
-]);
-/** Numbers that are held at once, whatever the size of the row groups. */
-const heldValuesMax = 1 << 24;
-const rowsPerBatch = 4096;
+interface ParquetColumn {
+  readonly name: string;
+  /** As DuckDB writes it: `BIGINT`, `FLOAT[]`, `DOUBLE[3]`. */
+  readonly type: string;
+}
 
-/** A Parquet file that is read once from its first row to its last. */
+const smallNumber = /^(U?TINYINT|U?SMALLINT|U?INTEGER|FLOAT|DOUBLE|BOOLEAN|DECIMAL\(.*\))$/;
+const wholeNumber = /^(U?BIGINT|U?HUGEINT)$/;
+
+export function isNumberType(type: string): boolean {
+  return smallNumber.test(type) || wholeNumber.test(type);
+}
+
+/** Whether a column has lists of numbers; some writers mark them as JSON. */
+export function isNumberList(type: string): boolean {
+  if (type === 'JSON') return true;
+  const [, item] = /^(.*)\[\d*\]$/.exec(type) ?? [];
+  return item !== undefined && isNumberType(item);
+}
+
+/** A Parquet file that is read from its first row to its last. */
 export class ParquetFile {
   readonly name: string;
   readonly columns: readonly string[];
+  readonly types: readonly string[];
+  readonly numRows: number;
   readonly #path: string;
-  readonly #metadata: FileMetaData;
   readonly #signal: AbortSignal;
   #read = 0;
 
-  private constructor(path: string, metadata: FileMetaData, signal: AbortSignal) {
+  private constructor(
+    path: string,
+    columns: readonly ParquetColumn[],
+    numRows: number,
+    signal: AbortSignal,
+  ) {
     this.name = basename(path);
     this.#path = path;
-    this.#metadata = metadata;
-    this.columns = parquetSchema(metadata).children.map(({ element }) => element.name);
+    this.columns = columns.map(({ name }) => name);
+    this.types = columns.map(({ type }) => type);
+    this.numRows = numRows;
     this.#signal = signal;
   }
 
-  /** Throws ImportFailure for what is no Parquet file or has a codec that is not read. */
+  /** Throws ImportFailure for what is no Parquet file. */
   static async open(path: string, signal: AbortSignal): Promise<ParquetFile> {
-    const name = basename(path);
-    const file = await openSource(path);
+    // A file that is not there, or no regular one, is said as everywhere.
+    await (await openSource(path)).close();
     try {
-      const metadata = await parquetMetadataAsync(await bufferOf(file)).catch((error: unknown) => {
-        throw badFile(name, `is not a whole Parquet file: ${messageOf(error)}`);
-      });
-      checkCodecs(name, metadata);
-      return new ParquetFile(path, metadata, signal);
-    } finally {
-      await file.close();
+      const described = await rowsOf(`DESCRIBE SELECT * FROM ${parquetSource([path])}`, signal);
+      const columns = described.map(([name, type]) => ({ name: String(name), type: String(type) }));
+      const counted = `SELECT count(*) FROM ${parquetSource([path])}`;
+      const [[count] = []] = await rowsOf(counted, signal);
+      return new ParquetFile(path, columns, Number(count), signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const what = `is not a whole Parquet file: ${shortMessage(error)}`;
+      throw badFile(basename(path), what);
     }
   }
 
   /** How much of the file was read, of 1. */
   get fraction(): number {
-    const rows = Number(this.#metadata.num_rows);
-    return rows === 0 ? 1 : this.#read / rows;
+    return this.numRows === 0 ? 1 : this.#read / this.numRows;
   }
 
   /** Rows in batches. Throws ImportFailure when the file is damaged. */
   async *rows(): AsyncGenerator<readonly ParquetRow[]> {
-    const file = await openSource(this.#path);
+    const all = this.columns.map((_, at) => at);
+    this.#read = 0;
+    for await (const rows of this.#select(all, '')) {
+      this.#read += rows.length;
+      yield rows;
+    }
+  }
+
+  /**
+   * The first rows, in which numbers are told only of columns that may count the rows: a page of
+   * every column is much of a wide file.
+   */
+  async first(count: number): Promise<readonly ParquetRow[]> {
+    const counting = await this.#mayCount();
+    const told = this.columns.map((_, at) => at);
+    const needed = told.filter((at) => !isNumberType(this.types[at] ?? '') || counting.has(at));
+    for await (const rows of this.#select(needed, `LIMIT ${count}`)) return rows;
+    return [];
+  }
+
+  async *#select(columns: readonly number[], limit: string): AsyncGenerator<ParquetRow[]> {
+    const selected = columns.map((at) => selectedAs(this.columns[at] ?? '', this.types[at] ?? ''));
+    const list = ['1', ...selected].join(', ');
+    const sql = `SELECT ${list} FROM ${parquetSource([this.#path])} ${limit}`;
+    let before = 0;
     try {
-      const buffer = await bufferOf(file);
-      let groupStart = 0;
-      for (const { num_rows } of this.#metadata.row_groups) {
-        const groupEnd = groupStart + Number(num_rows);
-        const step = Math.max(1, Math.floor(heldValuesMax / Math.max(1, this.#width(groupStart))));
-        for (let start = groupStart; start < groupEnd; start += step) {
-          yield* this.#part(buffer, start, Math.min(start + step, groupEnd));
-        }
-        groupStart = groupEnd;
+      for await (const chunk of chunksOf(sql, this.#signal)) {
+        const found = columns.map((_, index) => fieldsOf(chunk.getColumnVector(index + 1)));
+        const rows = Array.from({ length: chunk.rowCount }, (_, row) => {
+          const fields = new Array<Field>(this.columns.length).fill('');
+          for (const [index, at] of columns.entries()) fields[at] = found[index]?.[row] ?? '';
+          return { line: before + row + 1, fields };
+        });
+        before += chunk.rowCount;
+        yield rows;
       }
-    } finally {
-      await file.close();
+    } catch (error) {
+      throw this.#unreadable(error, before);
     }
   }
 
-  /** Numbers a row, about: lists have several. */
-  #width(groupStart: number): number {
-    let start = 0;
-    for (const group of this.#metadata.row_groups) {
-      if (start === groupStart) {
-        const values = group.columns.reduce(
-          (sum, { meta_data }) => sum + Number(meta_data?.num_values ?? 0n),
-          0,
-        );
-        return Math.ceil(values / Math.max(1, Number(group.num_rows)));
-      }
-      start += Number(group.num_rows);
-    }
-    return this.columns.length;
+  /** Columns whose least and largest numbers, as the file's end has them, do not say otherwise. */
+  async #mayCount(): Promise<ReadonlySet<number>> {
+    const least = 'min(TRY_CAST(stats_min_value AS DOUBLE))';
+    const largest = 'max(TRY_CAST(stats_max_value AS DOUBLE))';
+    const source = `parquet_metadata(${quotedPath(this.#path)})`;
+    const sql = `SELECT path_in_schema, ${least}, ${largest} FROM ${source} GROUP BY 1`;
+    const facts = new Map<string, readonly unknown[]>();
+    for (const [name, ...range] of await rowsOf(sql, this.#signal)) facts.set(String(name), range);
+    const at = this.columns.map((_, index) => index);
+    const span = Math.max(0, this.numRows - 1);
+    return new Set(
+      at.filter((index) => {
+        const [from = null, to = null] = facts.get(this.columns[index] ?? '') ?? [];
+        if (typeof from !== 'number' || typeof to !== 'number') return true;
+        return (from === 0 || from === 1) && to - from === span;
+      }),
+    );
   }
 
-  async *#part(
-    buffer: AsyncBuffer,
-    start: number,
-    end: number,
-  ): AsyncGenerator<readonly ParquetRow[]> {
-    const columns: Column[] = [];
-    for (const column of this.columns) {
-      this.#signal.throwIfAborted();
-      columns.push(await this.#column(buffer, column, start, end));
-    }
-    for (let first = start; first < end; first += rowsPerBatch) {
-      const count = Math.min(rowsPerBatch, end - first);
-      this.#read = first + count;
-      yield Array.from({ length: count }, (_, index) => ({
-        line: first + index + 1,
-        fields: columns.map((values) => values.at(first + index - start)),
-      }));
-    }
-  }
-
-  /** A column is decoded by the row group; what lies outside the range is dropped at once. */
-  async #column(file: AsyncBuffer, column: string, start: number, end: number): Promise<Column> {
-    const values = new Column(end - start);
-    const take = (decoded: DecodedArray, rowStart: number) => {
-      const from = Math.max(start, rowStart);
-      const to = Math.min(end, rowStart + decoded.length);
-      for (let row = from; row < to; row += 1) {
-        values.set(row - start, fieldOf(decoded[row - rowStart]));
-      }
-    };
-    await parquetRead({
-      ...{ file, metadata: this.#metadata, columns: [column], rowStart: start, rowEnd: end },
-      compressors,
-      onChunk: ({ columnData, rowStart }) => take(columnData, rowStart),
-    }).catch((error: unknown) => {
-      const rows = `rows ${formatCount(start + 1)} to ${formatCount(end)}`;
-      const what = `cannot be read in ${rows} of column '${column}': ${messageOf(error)}`;
-      throw badFile(this.name, what);
-    });
-    return values;
+  #unreadable(error: unknown, rows: number): unknown {
+    this.#signal.throwIfAborted();
+    if (!(error instanceof Error) || error.name === 'ImportFailure') return error;
+    const why = shortMessage(error);
+    const isMemory = /allocate|out of memory/i.test(why);
+    const remedy = isMemory ? '; write it in row groups of fewer rows' : '';
+    const what = `cannot be read after row ${formatCount(rows)}: ${why}${remedy}`;
+    return badFile(this.name, what);
   }
 }
 
-/** Fields of a column: eight bytes each as long as all are numbers or nothing. */
-class Column {
-  /** NaN: nothing. */
-  readonly #numbers: Float64Array;
-  #fields: Field[] | null = null;
+/** Of a query; texts that a writer did not mark as UTF-8 are texts all the same. */
+export function parquetSource(paths: readonly string[]): string {
+  return `read_parquet([${paths.map(quotedPath).join(', ')}], binary_as_string = true)`;
+}
 
-  constructor(length: number) {
-    this.#numbers = new Float64Array(length).fill(Number.NaN);
-  }
+/** The first line of what DuckDB says, without its kind. */
+function shortMessage(error: unknown): string {
+  const [line = ''] = messageOf(error).split('\n');
+  return line.replace(/^[A-Za-z ]+ Error: /, '');
+}
 
-  set(at: number, field: Field): void {
-    if (this.#fields === null && typeof field === 'number') this.#numbers[at] = field;
-    else if (this.#fields !== null || field !== '') {
-      this.#fields ??= Array.from(this.#numbers, (value) => (Number.isNaN(value) ? '' : value));
-      this.#fields[at] = field;
-    }
-  }
+/** A column in a query, as `fieldOf` takes it. */
+export function selectedAs(name: string, type: string): string {
+  const column = quotedName(name);
+  if (smallNumber.test(type)) return `CAST(${column} AS DOUBLE)`;
+  if (wholeNumber.test(type) || type === 'VARCHAR') return column;
+  return isNumberList(type) ? `TRY_CAST(${column} AS DOUBLE[])` : `CAST(${column} AS VARCHAR)`;
+}
 
-  at(index: number): Field {
-    if (this.#fields !== null) return this.#fields[index] ?? '';
-    const value = this.#numbers[index] ?? Number.NaN;
-    return Number.isNaN(value) ? '' : value;
-  }
+function fieldsOf(vector: DuckDBVector): readonly Field[] {
+  return Array.from({ length: vector.itemCount }, (_, row) => fieldOf(vector.getItem(row)));
 }
 
 /** A number that is none, as frames have where nothing is, is nothing. */
-function fieldOf(value: unknown): Field {
+export function fieldOf(value: unknown): Field {
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return Number.isNaN(value) ? '' : value;
   // Ids of 64 bits keep all of them.
@@ -188,36 +185,9 @@ function fieldOf(value: unknown): Field {
     const number = Number(value);
     return Number.isSafeInteger(number) ? number : String(value);
   }
-  if (typeof value === 'boolean') return value ? 1 : 0;
   if (value === null || value === undefined) return '';
-  if (Array.isArray(value)) return value.map((each) => (each === null ? '' : fieldOf(each)));
-  if (ArrayBuffer.isView(value)) return Array.from(value as Float32Array);
-  return String(value);
-}
-
-function checkCodecs(name: string, metadata: FileMetaData): void {
-  for (const { columns } of metadata.row_groups) {
-    for (const { meta_data } of columns) {
-      if (meta_data === undefined || codecs.has(meta_data.codec)) continue;
-      const column = meta_data.path_in_schema.join('.');
-      const expected = `expected ${[...codecs].join(', ').toLowerCase()}`;
-      throw badFile(name, `has column '${column}' packed as ${meta_data.codec}, ${expected}`);
-    }
+  if (typeof value === 'object' && 'items' in value && Array.isArray(value.items)) {
+    return value.items.map(fieldOf);
   }
-}
-
-async function bufferOf(file: FileHandle): Promise<AsyncBuffer> {
-  const { size } = await file.stat();
-  return {
-    byteLength: size,
-    slice: async (start, end = size) => {
-      const bytes = new Uint8Array(end - start);
-      for (let done = 0; done < bytes.length; ) {
-        const { bytesRead } = await file.read(bytes, done, bytes.length - done, start + done);
-        if (bytesRead === 0) throw new Error(`it ends at byte ${formatCount(start + done)}`);
-        done += bytesRead;
-      }
-      return bytes.buffer;
-    },
-  };
+  return String(value);
 }

@@ -196,6 +196,11 @@ export class FeatureRows {
     this.#values.push(value);
   }
 
+  /** Writes a block of whole rows; REQUIRES: nothing was pushed. */
+  async write(block: Float32Array): Promise<void> {
+    await this.#target.append(featuresAs(block, this.#dtype));
+  }
+
   /** Writes what there is when it is more than `keep` values. */
   async flush(keep: number): Promise<void> {
     if (this.#values.length <= keep) return;

@@ -2,6 +2,8 @@ import { basename } from 'node:path';
 import { ignoredColumns } from './column-names.ts';
 import type { DatasetFacts } from './dataset-writer.ts';
 import { edgeColumns, importEdges } from './edge-import.ts';
+import { NeedsRows } from './feature-blocks.ts';
+import { float16Max } from './float16.ts';
 import { type ImportContext, part } from './import-context.ts';
 import { labelNotices } from './label-arrays.ts';
 import {
@@ -25,7 +27,7 @@ import {
   textOf,
   truthOf,
 } from './table-columns.ts';
-import { type StoredLabels, type TableLabels, tableLabels } from './table-labels.ts';
+import { type TableLabels, tableLabels } from './table-labels.ts';
 
 /**
  * Imports a graph from two tables, `nodes` (id, label, split, and the features) and `edges`
@@ -64,11 +66,9 @@ export async function storeNodes(
   nodes: Nodes,
 ): Promise<Omit<DatasetFacts, 'source'>> {
   const { writer, notices } = context;
-  const stored = nodes.labels === null ? noLabels : await nodes.labels.store(writer);
+  const stored = await nodes.labels.store(writer);
   const { task, numClasses, classNames } = stored;
-  if (nodes.labels !== null) {
-    for (const notice of labelNotices(stored, context.task)) notices.add(notice);
-  }
+  for (const notice of labelNotices(stored, context.task)) notices.add(notice);
   if (nodes.splits !== null) {
     for (const name of splitNames) {
       await writer.write(name, BigInt64Array.from(nodes.splits[name].toArray(), BigInt));
@@ -85,12 +85,6 @@ export async function storeNodes(
     featureNames: nodes.featureNames,
   };
 }
-
-/** Of a graph that completeDataset gives labels that no node has. */
-const noLabels: StoredLabels = {
-  ...{ task: 'CLASSIFICATION', numClasses: 0, classNames: null },
-  ...{ isOneHot: false, gaps: null },
-};
 
 /** Both tables; throws ImportFailure with what is wrong with either. */
 async function openBoth(context: ImportContext): Promise<readonly [Table, Table]> {
@@ -117,12 +111,17 @@ export interface Nodes {
   /** Whether every row's id could be read, so that others are of no node. */
   readonly areWhole: boolean;
   readonly ids: NodeIds;
-  /** Null: the table has none, and the graph is there to be predicted. */
-  readonly labels: TableLabels | null;
+  readonly labels: TableLabels;
   /** Null: the table says nothing of splits. */
   readonly splits: Splits | null;
   /** One a feature. */
   readonly featureNames: readonly string[];
+}
+
+/** A batch of rows, and their features where they come as numbers already. */
+interface NodeBatch {
+  readonly rows: readonly TableRow[];
+  readonly features: Float32Array | null;
 }
 
 export async function readNodes(
@@ -130,58 +129,115 @@ export async function readNodes(
   table: Table,
   found: NodeColumns,
 ): Promise<Nodes> {
-  const { writer, progress, problems, notices } = context;
+  const { writer, notices } = context;
   table.readNumbers([...found.features, ...found.labels]);
   const counting = await countingColumns(table, found.features, notices);
-  const featuresAt = found.features.filter((at) => !counting.has(at));
-  const ids = new NodeIds();
-  const labelled = { table, columns: found.labels, task: context.task, writer, notices };
-  let labels: TableLabels | null = null;
-  const splits = new NodeSplits(table, found);
-  const dtype = context.featureDtype ?? 'float32';
-  const columns = new FeatureColumns(table, dtype);
-  let features: FeatureRows | null = null;
-  for await (const rows of table.batches()) {
-    labels ??= await tableLabels({ ...labelled, first: rows });
-    if (features === null && featuresAt.length > 0) {
-      const numFeatures = columns.count(rows[0], featuresAt);
-      features = new FeatureRows(await writer.beginFeatures(numFeatures, dtype), dtype);
-    }
-    const target = features;
-    const take = (value: number) => target?.push(value);
-    for (const row of rows) {
-      const node = addId(table, row, row.fields[found.id], ids);
-      const split = splits.of(row);
-      for (const at of featuresAt) columns.parse(row, at, take);
-      if (node === null) continue;
-      const isLabelled = labels.push(row);
-      if (split === null) continue;
-      if (!isLabelled && found.labels.length > 0) {
-        const what = `is in split '${split}' but has no label`;
-        table.problem(row, what, 'that are in a split but have no label');
-      }
-      splits.add(split, node);
-    }
-    await target?.flush(featureBlockValues);
-    await labels.settle();
-    const done = nodesShare * table.fraction;
-    progress(done, `reading ${table.file}: ${formatCount(ids.size)} nodes`);
-  }
-  await features?.flush(0);
-  if (features !== null) await writer.end('features');
-  columns.addProblems();
-  table.countProblems();
-  labels ??= await tableLabels({ ...labelled, first: [] });
-  labels.addProblems();
-  const names = columns.names(featuresAt, featureName);
+  const columns = { ...found, features: found.features.filter((at) => !counting.has(at)) };
+  const features = new FeatureColumns(table, context.featureDtype ?? 'float32');
+  const width = features.count((await table.first())[0], columns.features);
   tellFeatures(
     context,
-    featuresAt.map((at) => featureName(table.columns[at] ?? '')),
+    columns.features.map((at) => featureName(table.columns[at] ?? '')),
   );
-  if (ids.size === 0 && !table.hasLeftOut) problems.add(table.file, 'has no node');
-  const areWhole = !table.hasLeftOut;
-  const known = found.labels.length === 0 ? null : labels;
-  return { areWhole, ids, labels: known, splits: splits.found, featureNames: names };
+  const { id, labels, split, masks } = columns;
+  const fields = [id, ...labels, split, ...masks.map(([, at]) => at)].filter((at) => at >= 0);
+  const blocks = await table.blocks(fields, columns.features, width);
+  if (blocks !== null) {
+    try {
+      return await new NodeReader(context, table, columns, features).read(blocks, width);
+    } catch (error) {
+      if (!(error instanceof NeedsRows)) throw error;
+      await writer.discard('features');
+    }
+  }
+  const rows = async function* (): AsyncGenerator<NodeBatch> {
+    for await (const batch of table.batches()) yield { rows: batch, features: null };
+  };
+  return await new NodeReader(context, table, columns, features).read(rows(), width);
+}
+
+class NodeReader {
+  readonly #context: ImportContext;
+  readonly #table: Table;
+  readonly #columns: NodeColumns;
+  readonly #features: FeatureColumns;
+  readonly #splits: NodeSplits;
+  readonly #ids = new NodeIds();
+
+  constructor(
+    context: ImportContext,
+    table: Table,
+    columns: NodeColumns,
+    features: FeatureColumns,
+  ) {
+    this.#context = context;
+    this.#table = table;
+    this.#columns = columns;
+    this.#features = features;
+    this.#splits = new NodeSplits(table, columns);
+  }
+
+  /** Reads `batches` to their end; features are `width` numbers a row. */
+  async read(batches: AsyncGenerator<NodeBatch>, width: number): Promise<Nodes> {
+    const { writer, task, notices, problems, progress } = this.#context;
+    const table = this.#table;
+    const labelled = { table, columns: this.#columns.labels, task, writer, notices };
+    let labels: TableLabels | null = null;
+    const target = await this.#beginFeatures(width);
+    for await (const { rows, features } of batches) {
+      labels ??= await tableLabels({ ...labelled, first: rows });
+      for (const row of rows) this.#see(row, labels, features === null ? target : null);
+      if (features !== null) await this.#write(features, target);
+      await target?.flush(featureBlockValues);
+      await labels.settle();
+      const done = nodesShare * table.fraction;
+      progress(done, `reading ${table.file}: ${formatCount(this.#ids.size)} nodes`);
+    }
+    await target?.flush(0);
+    if (target !== null) await writer.end('features');
+    this.#features.addProblems();
+    table.countProblems();
+    labels ??= await tableLabels({ ...labelled, first: [] });
+    labels.addProblems();
+    if (this.#ids.size === 0 && !table.hasLeftOut) problems.add(table.file, 'has no node');
+    const featureNames = this.#features.names(this.#columns.features, featureName);
+    const areWhole = !table.hasLeftOut;
+    return { areWhole, ids: this.#ids, labels, splits: this.#splits.found, featureNames };
+  }
+
+  async #beginFeatures(width: number): Promise<FeatureRows | null> {
+    if (this.#columns.features.length === 0) return null;
+    const dtype = this.#context.featureDtype ?? 'float32';
+    return new FeatureRows(await this.#context.writer.beginFeatures(width, dtype), dtype);
+  }
+
+  /** A node: its features are `target`'s where they do not come in blocks. */
+  #see(row: TableRow, labels: TableLabels, target: FeatureRows | null): void {
+    const node = addId(this.#table, row, row.fields[this.#columns.id], this.#ids);
+    const split = this.#splits.of(row);
+    if (target !== null) this.#parse(row, target);
+    if (node === null) return;
+    const isLabelled = labels.push(row);
+    if (split === null) return;
+    if (!isLabelled && this.#columns.labels.length > 0) {
+      const what = `is in split '${split}' but has no label`;
+      this.#table.problem(row, what, 'that are in a split but have no label');
+    }
+    this.#splits.add(split, node);
+  }
+
+  #parse(row: TableRow, target: FeatureRows): void {
+    const take = (value: number) => target.push(value);
+    for (const at of this.#columns.features) this.#features.parse(row, at, take);
+  }
+
+  async #write(features: Float32Array, target: FeatureRows | null): Promise<void> {
+    const isNarrow = this.#context.featureDtype === 'float16';
+    if (isNarrow && features.some((value) => Math.abs(value) > float16Max)) {
+      throw new NeedsRows('a number beyond float16');
+    }
+    await target?.write(features);
+  }
 }
 
 function tellFeatures({ notices }: ImportContext, columns: readonly string[]): void {

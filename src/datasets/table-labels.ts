@@ -61,6 +61,7 @@ export interface LabelsOfTable {
 export async function tableLabels(options: LabelsOfTable): Promise<TableLabels> {
   const { table, columns, task, first, writer, notices } = options;
   const [at = -1] = columns;
+  if (columns.length === 0) return noLabels;
   const isOne = columns.length === 1 && !isOfSeveral(table.columns[at] ?? '');
   const list = isOne ? first.map(({ fields }) => fields[at]).find(Array.isArray) : undefined;
   const needsRows = task === 'MULTI_LABEL' || task === 'REGRESSION';
@@ -225,6 +226,17 @@ class ClassColumn implements TableLabels {
     return { ...written, numClasses, task: 'CLASSIFICATION', classNames };
   }
 }
+
+/** Of a table that says no labels: completeDataset writes what stands for them. */
+const noLabels: TableLabels = {
+  push: () => false,
+  settle: async () => {},
+  addProblems: () => {},
+  store: async () => ({
+    ...{ task: 'CLASSIFICATION', numClasses: 0, classNames: null },
+    ...{ isOneHot: false, gaps: null },
+  }),
+};
 
 /** Problems of this sort that are told one by one. */
 const noClassKept = 20;

@@ -1,4 +1,11 @@
 import { CsvFile, type CsvRow, type Separator } from './csv-reader.ts';
+import {
+  type BlockTable,
+  type FeatureBlock,
+  featureBlocks,
+  hasBlocks,
+  NeedsRows,
+} from './feature-blocks.ts';
 import type { ImportContext } from './import-context.ts';
 import { ParquetFile } from './parquet-reader.ts';
 import { badFile, formatCount, type ProblemList } from './problems.ts';
@@ -27,6 +34,8 @@ export interface MadeTable extends PartReader {
   readonly columns: readonly string[];
 }
 
+/** Rows that tell what a table's columns have. */
+const firstRows = 64;
 /** Rows with one cause that are problems each; others of it are counted in a last one. */
 const listedOfCause = 3;
 const decimalComma = /^[+-]?\d*,\d+([eE][+-]?\d+)?$/;
@@ -53,6 +62,9 @@ export class Table {
   readonly #made: PartReader | null;
   #numbers: readonly number[] = [];
   #fraction = 0;
+  #isTrial = false;
+  #first: Promise<readonly TableRow[]> | null = null;
+  #hasDecimalCommas = false;
 
   private constructor(
     file: string,
@@ -123,8 +135,68 @@ export class Table {
     if (this.separator !== null && this.separator !== ',') this.#numbers = columns;
   }
 
+  /** The table's first rows, without a problem of theirs. */
+  async first(): Promise<readonly TableRow[]> {
+    this.#first ??= this.#readFirst();
+    return await this.#first;
+  }
+
+  async #readFirst(): Promise<readonly TableRow[]> {
+    const [part] = this.#parts;
+    if (part?.isParquet === true) {
+      const file = await ParquetFile.open(part.path, this.#signal);
+      return await file.first(firstRows);
+    }
+    for await (const rows of this.batches({ quiet: true })) {
+      if (rows.length > 0) return rows.slice(0, firstRows);
+    }
+    return [];
+  }
+
+  /**
+   * The table in blocks of these features, of `width` numbers, and fields; null where it is to be
+   * read by rows. While blocks are read any problem throws NeedsRows.
+   */
+  async blocks(
+    fields: readonly number[],
+    features: readonly number[],
+    width: number,
+  ): Promise<AsyncGenerator<FeatureBlock> | null> {
+    if (this.#made !== null) return null;
+    const types: (readonly string[])[] = [];
+    for (const part of this.#parts) {
+      const reader = await this.#reader(part);
+      if (reader instanceof ParquetFile) types.push(reader.types);
+      else if (this.#parts.length > 1) {
+        // Looks at the header.
+        for await (const _ of reader.rows()) break;
+      }
+    }
+    const table = {
+      ...{ parts: this.#parts, columns: this.columns, separator: this.separator },
+      ...{ types: types[0] ?? null, first: await this.first() },
+      hasDecimalCommas: this.#hasDecimalCommas,
+    };
+    const areAlike = types.every((each) => each.join() === types[0]?.join());
+    if (!areAlike || !hasBlocks(table, features)) return null;
+    return this.#blocks(table, { fields, features, width });
+  }
+
+  async *#blocks(
+    table: BlockTable,
+    wanted: Parameters<typeof featureBlocks>[1],
+  ): AsyncGenerator<FeatureBlock> {
+    this.#isTrial = true;
+    try {
+      yield* featureBlocks(table, wanted, this.#signal);
+    } finally {
+      this.#isTrial = false;
+    }
+  }
+
   /** A problem of a row; of those with one `cause` only the first ones are listed. */
   problem({ line }: Pick<TableRow, 'line'>, description: string, cause: string | null = null) {
+    if (this.#isTrial) throw new NeedsRows(description);
     if (cause !== null) {
       const known = this.#causes.get(cause) ?? { count: 0, last: line };
       this.#causes.set(cause, { count: known.count + 1, last: line });

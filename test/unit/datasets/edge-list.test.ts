@@ -93,14 +93,14 @@ describe('a list of edges with a file of labels', () => {
     ]);
   });
 
-  test('without one says how labels are added', async () => {
+  test('without one is a graph to be predicted', async () => {
     const folder = folderOf({ 'edges.txt': '# a b\n0\t1\n1\t2\n' });
     const path = join(folder, 'edges.txt');
     expect(await detectFormat(path, null)).toEqual({ kind: 'format', format: 'EDGE_LIST' });
-    expect(await linesOf('EDGE_LIST', path)).toEqual([
-      'edges.txt: is a list of edges, and says no labels: put it into a folder with a file of ' +
-        'labels (a line for each: node, label)',
-    ]);
+    const { manifest, numbers, notices } = await tryImport('EDGE_LIST', path);
+    expect(manifest).toMatchObject({ num_nodes: 3, num_edges: 4, num_classes: 0 });
+    expect(numbers('indices.npy')).toEqual([1, 0, 2, 1]);
+    expect(notices).toContainEqual(expect.stringContaining('there are no labels'));
     const prose = folderOf({ 'notes.txt': 'hello there, you\nall of you\n' });
     expect(await detectFormat(join(prose, 'notes.txt'), null)).toMatchObject({ kind: 'problem' });
   });

@@ -321,6 +321,18 @@ describe('splits', () => {
   });
 });
 
+test('a table without labels is a graph to be predicted, unless a label is misspelt', async () => {
+  const table = 'id,age\na,31\nb,28\nc,45\nd,50\n';
+  const { manifest, notices, numbers } = await withNodes(table);
+  expect(manifest).toMatchObject({ num_nodes: 4, num_features: 1, num_classes: 0 });
+  expect(numbers('labels.npy')).toEqual([-1, -1, -1, -1]);
+  expect(notices).toContainEqual(expect.stringContaining('there are no labels'));
+  const misspelt = table.replace('age', 'lable');
+  expect(await linesOf('CSV', folderOf({ 'nodes.csv': misspelt, 'edges.csv': edges }))).toEqual([
+    "nodes.csv:1: has no column 'label', its header is 'id', 'lable'; is 'lable' what you mean",
+  ]);
+});
+
 test('texts that say nothing are unknown labels, not classes, which a notice counts', async () => {
   const labels = ['cat', 'dog', 'nan', 'None', 'NA', '', 'NaN', 'None'];
   const rows = labels.map(

@@ -80,8 +80,9 @@ const importers: readonly { target: RegExp; by: RegExp; why: string }[] = [
 const owners: readonly { module: RegExp; by: RegExp }[] = [
   { module: /^better-sqlite3$/, by: /^store\// },
   { module: /^yauzl$/, by: /^datasets\/npz\.ts$/ },
-  { module: /^hyparquet$/, by: /^datasets\/parquet-reader\.ts$/ },
-  { module: /^fzstd$/, by: /^datasets\/(packed-text|parquet-reader)\.ts$/ },
+  // Types elsewhere, too; it is loaded in one place.
+  { module: /^@duckdb\/node-api$/, by: /^datasets\/(duckdb|parquet-reader|feature-blocks)\.ts$/ },
+  { module: /^fzstd$/, by: /^datasets\/packed-text\.ts$/ },
   { module: /^hyparquet-writer$/, by: /^executor\/publish-predictions\.ts$/ },
   { module: /^prom-client$/, by: /^metrics\// },
   { module: /^@opentelemetry\//, by: /^traces\// },

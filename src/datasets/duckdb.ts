@@ -1,0 +1,80 @@
+import { availableParallelism } from 'node:os';
+import type { DuckDBDataChunk, DuckDBInstance } from '@duckdb/node-api';
+import { availableMemoryBytes, hostMemoryBytes } from '../base/host-memory.ts';
+
+/**
+ * DuckDB, which reads files of tables (decision 0099). It is loaded when the first table asks for
+ * it, in processes of one import each: its library takes 70 MB of addresses and half a second.
+ */
+
+/** Threads read ahead; more of them hold more rows in memory. */
+const threadsMax = 4;
+/** Of the memory that there is, for its buffers: the least and the most bytes, and the share. */
+const memoryBytes = { least: 2 ** 28, most: 2 ** 34, share: 0.4 };
+
+let instance: Promise<DuckDBInstance> | null = null;
+
+async function openInstance(): Promise<DuckDBInstance> {
+  const { DuckDBInstance } = await import('@duckdb/node-api');
+  const bytes = memoryBytes.share * Math.min(hostMemoryBytes(), availableMemoryBytes());
+  const limit = Math.max(memoryBytes.least, Math.min(memoryBytes.most, bytes));
+  return await DuckDBInstance.create(':memory:', {
+    threads: String(Math.min(threadsMax, availableParallelism())),
+    memory_limit: `${Math.floor(limit / 2 ** 20)}MiB`,
+    // What it reads passes by: nothing has to wait on a disk.
+    temp_directory: '',
+    preserve_insertion_order: 'true',
+    // All that is read is in the library; nothing is fetched from anywhere.
+    autoinstall_known_extensions: 'false',
+    autoload_known_extensions: 'false',
+  });
+}
+
+/**
+ * The rows of a query in the order of its source, some thousand at a time. Throws at the end where
+ * the query `rejected` has a row.
+ */
+export async function* chunksOf(
+  sql: string,
+  signal: AbortSignal,
+  rejected: string | null = null,
+): AsyncGenerator<DuckDBDataChunk> {
+  instance ??= openInstance();
+  const connection = await (await instance).connect();
+  try {
+    const result = await connection.stream(sql);
+    for (;;) {
+      signal.throwIfAborted();
+      const chunk = await result.fetchChunk();
+      if (chunk === null || chunk.rowCount === 0) break;
+      yield chunk;
+    }
+    if (rejected === null) return;
+    const found = await connection.runAndReadAll(rejected);
+    if (found.currentRowCount > 0) throw new Error('rows were rejected');
+  } finally {
+    connection.closeSync();
+  }
+}
+
+/** All rows of a query that has few. */
+export async function rowsOf(sql: string, signal: AbortSignal): Promise<readonly unknown[][]> {
+  const rows: unknown[][] = [];
+  for await (const chunk of chunksOf(sql, signal)) rows.push(...chunk.getRows());
+  return rows;
+}
+
+/** A text in a query. */
+export function quotedText(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
+/** A file in a query, that one alone: its path is no pattern. */
+export function quotedPath(path: string): string {
+  return quotedText(path.replace(/[*?[]/g, '[$&]'));
+}
+
+/** A name in a query. */
+export function quotedName(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
