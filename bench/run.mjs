@@ -103,6 +103,11 @@ const benches = {
     script: [process.execPath, 'bench/accounts/run.mjs'],
     hasPeers: false,
   },
+  damage: {
+    what: "reading a job's dataset whole, to know that it is the imported one, beside the job",
+    script: [process.execPath, 'bench/damage/run.mjs'],
+    hasPeers: false,
+  },
   recovery: {
     what: "how soon nothing is left of a killed daemon's executors, and the next one is there",
     script: [process.execPath, 'bench/recovery/run.mjs'],
