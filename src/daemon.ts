@@ -87,8 +87,7 @@ const stateReserveBytes = 8 * 2 ** 20;
 
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { config, log, version } = options;
-  const clock = systemClock;
-  const native = loadCore();
+  const [clock, native] = [systemClock, loadCore()];
   const found = await devicesOf(native.hostCores(), config);
   const connections = connectionLimits(found.devices.length);
   const folders = await claimFolders(options, native);

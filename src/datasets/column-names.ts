@@ -72,12 +72,16 @@ export function columnsCalled(
 export function lacksColumn(table: Table, name: string, known: readonly string[]): void {
   const found = table.columns.map((column) => `'${shown(column)}'`).join(', ');
   const its = table.isText ? 'its header is' : 'it has';
-  const others = table.columns.filter((column) => column !== '');
-  const near = known
-    .map((each) => nearestOf(each, others))
-    .find((each) => each !== null && each.length > 2);
-  const hint = near === undefined || near === null ? '' : `; is '${shown(near)}' what you mean`;
+  const near = nearColumn(table, known);
+  const hint = near === null ? '' : `; is '${shown(near)}' what you mean`;
   table.headerProblem(`has no column '${name}', ${its} ${found}${hint}`);
+}
+
+/** The column that may be meant by one of the names; null: none. */
+export function nearColumn(table: Table, known: readonly string[]): string | null {
+  const others = table.columns.filter((column) => column !== '');
+  const near = known.map((each) => nearestOf(each, others));
+  return near.find((each) => each !== null && each.length > 2) ?? null;
 }
 
 /** Positions of the columns that the request leaves out; a name of neither table is a problem. */

@@ -5,6 +5,7 @@ import {
   isNoNumber,
   isRowNumberName,
   lacksColumn,
+  nearColumn,
   plainName,
 } from './column-names.ts';
 import type { NoticeList } from './notices.ts';
@@ -30,6 +31,7 @@ export interface NodeColumns {
 
 const idNames = [['id', '_id'], ['node_id', 'nodeid', 'node'], ['name']] as const;
 const labelNames = [['label'], ['labels', 'y', 'class', 'target']] as const;
+const labelled = ['label', 'class', 'target'] as const;
 const severalPrefix = 'label_';
 const maskNames: Readonly<Record<SplitName, readonly string[]>> = {
   train: ['train_mask'],
@@ -75,6 +77,11 @@ export function nodeColumns(
     const at = one(`${name}_mask`, [maskNames[name]], null);
     return at < 0 ? [] : [[name, at]];
   });
+  // Without a split, and with no name that may mean it, the graph is there to be predicted.
+  const isSplit = split >= 0 || masks.length > 0;
+  if (labels.length === 0 && (isSplit || nearColumn(table, labelled) !== null)) {
+    lacksColumn(table, 'label', labelled);
+  }
   if (taken.length > 0) notices.add(`${table.file}: took ${taken.join(', ')}`);
   const named = new Set([...ignored, id, ...labels, split, ...masks.map(([, at]) => at)]);
   const rest = table.columns.map((_, at) => at).filter((at) => !named.has(at));
@@ -96,7 +103,6 @@ function labelColumns(
   if (at >= 0) return [at];
   const typed = one('label', [[]], 'label');
   if (typed >= 0) return [typed];
-  lacksColumn(table, 'label', ['label', 'class', 'target']);
   return [];
 }
 

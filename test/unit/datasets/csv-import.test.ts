@@ -77,6 +77,22 @@ describe('tables of nodes and edges', () => {
     ]);
   });
 
+  test('without labels and split are a graph to be predicted', async () => {
+    const bare = 'id,x,z\nann,1,2\nbob,3,4\ncyd,5,6\n';
+    const source = { 'nodes.csv': bare, 'edges.csv': 'source,target\nann,cyd\n' };
+    const imported = await tryImport('CSV', folderOf(source));
+    expect(imported.manifest).toMatchObject({ num_nodes: 3, num_classes: 0, num_features: 2 });
+    expect(imported.numbers('labels.npy')).toEqual([-1, -1, -1]);
+    expect(imported.notices.join('\n')).toContain('there are no labels');
+    expect(imported.story.feature_names).toEqual(['x', 'z']);
+    // A split is of labelled nodes, and a name that may mean it is told.
+    for (const columns of ['split', 'lable']) {
+      const text = `id,x,${columns}\nann,1,\nbob,2,\ncyd,3,\n`;
+      const lines = await linesOf('CSV', folderOf({ ...source, 'nodes.csv': text }));
+      expect(lines[0]).toContain("nodes.csv:1: has no column 'label'");
+    }
+  });
+
   test('keep their direction where that is asked for', async () => {
     const folder = folderOf({ 'nodes.csv': nodes, 'edges.csv': edges });
     const imported = await tryImport('CSV', folder, { directed: true });
@@ -242,7 +258,6 @@ describe('a bad table', () => {
     });
     expect(await linesOf('CSV', folder)).toEqual([
       "nodes.csv:1: has no column 'id', its header is 'ident', 'group'",
-      "nodes.csv:1: has no column 'label', its header is 'ident', 'group'",
       "edges.csv:1: has no column 'source', its header is 'sauce', 'target', 'colour'; is " +
         "'sauce' what you mean",
     ]);
