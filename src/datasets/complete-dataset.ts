@@ -6,6 +6,7 @@ import type { ImportContext } from './import-context.ts';
 import { openNpyFile } from './npy.ts';
 import { NumberList } from './number-list.ts';
 import { formatCount } from './problems.ts';
+import { writeUnlabelled } from './unlabelled.ts';
 
 /**
  * What a graph lacks that a job needs: features where its source has none, and a split of the
@@ -27,11 +28,14 @@ export async function completeDataset(
   context: ImportContext,
   facts: DatasetFacts,
 ): Promise<DatasetFacts> {
-  const { writer, problems } = context;
+  const { writer, problems, notices } = context;
   const hasSplits = splitNames.some((name) => writer.written(name) !== null);
   if (hasSplits && context.randomSplit !== null) {
     problems.add('random_split', 'the source has a split: leave this out, or the split');
   } else if (!hasSplits && writer.written('labels') !== null) await addSplit(context, facts);
+  else if (!hasSplits) {
+    await writeUnlabelled(writer, notices, (writer.written('indptr')?.rows ?? 1) - 1);
+  }
   if (writer.written('features') === null) return await addFeatures(context, facts);
   if (context.madeFeatures !== null) {
     problems.add('made_features', 'the source has features: leave this out, or the features');
