@@ -78,7 +78,7 @@ export function lacksColumn(table: Table, name: string, known: readonly string[]
 }
 
 /** The column that may be meant by one of the names; null: none. */
-export function nearColumn(table: Table, known: readonly string[]): string | null {
+function nearColumn(table: Table, known: readonly string[]): string | null {
   const others = table.columns.filter((column) => column !== '');
   const near = known.map((each) => nearestOf(each, others));
   return near.find((each) => each !== null && each.length > 2) ?? null;

@@ -27,7 +27,7 @@ import {
   textOf,
   truthOf,
 } from './table-columns.ts';
-import { type TableLabels, tableLabels } from './table-labels.ts';
+import { type StoredLabels, type TableLabels, tableLabels } from './table-labels.ts';
 
 /**
  * Imports a graph from two tables, `nodes` (id, label, split, and the features) and `edges`
@@ -66,9 +66,11 @@ export async function storeNodes(
   nodes: Nodes,
 ): Promise<Omit<DatasetFacts, 'source'>> {
   const { writer, notices } = context;
-  const stored = await nodes.labels.store(writer);
+  const stored = nodes.labels === null ? noLabels : await nodes.labels.store(writer);
   const { task, numClasses, classNames } = stored;
-  for (const notice of labelNotices(stored, context.task)) notices.add(notice);
+  if (nodes.labels !== null) {
+    for (const notice of labelNotices(stored, context.task)) notices.add(notice);
+  }
   if (nodes.splits !== null) {
     for (const name of splitNames) {
       await writer.write(name, BigInt64Array.from(nodes.splits[name].toArray(), BigInt));
@@ -85,6 +87,12 @@ export async function storeNodes(
     featureNames: nodes.featureNames,
   };
 }
+
+/** Of a graph that completeDataset gives labels that no node has. */
+const noLabels: StoredLabels = {
+  ...{ task: 'CLASSIFICATION', numClasses: 0, classNames: null },
+  ...{ isOneHot: false, gaps: null },
+};
 
 /** Both tables; throws ImportFailure with what is wrong with either. */
 async function openBoth(context: ImportContext): Promise<readonly [Table, Table]> {
@@ -111,7 +119,8 @@ export interface Nodes {
   /** Whether every row's id could be read, so that others are of no node. */
   readonly areWhole: boolean;
   readonly ids: NodeIds;
-  readonly labels: TableLabels;
+  /** Null: the table has none, and the graph is there to be predicted. */
+  readonly labels: TableLabels | null;
   /** Null: the table says nothing of splits. */
   readonly splits: Splits | null;
   /** One a feature. */
