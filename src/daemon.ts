@@ -19,16 +19,12 @@ import {
 } from './artifacts/propagation-requests.ts';
 import { makeFolder, sweepTemporary } from './base/atomic-file.ts';
 import { systemClock } from './base/clock.ts';
-import {
-  type ConnectionLimits,
-  descriptorFacts,
-  isScarcity,
-  shareDescriptors,
-} from './base/descriptors.ts';
+import { type ConnectionLimits, descriptorFacts, shareDescriptors } from './base/descriptors.ts';
 import { messageOf } from './base/errors.ts';
 import { daemonExit } from './base/exit-codes.ts';
 import { hostMemoryBytes } from './base/host-memory.ts';
 import type { Log } from './base/log.ts';
+import { bound, StartError } from './base/start-error.ts';
 import type { DaemonConfig } from './config/daemon-config.ts';
 import { readTlsFiles } from './config/tls-files.ts';
 import { createTokens } from './config/tokens.ts';
@@ -63,16 +59,6 @@ import { createJobTraces, type JobTraces } from './traces/job-traces.ts';
  *   start: lock, store, devices, datasets, runner, jobs, HTTP, gRPC, then jobs may run
  *   stop:  not ready, executors stopped, gRPC, HTTP, imports, store; the lock goes with the process
  */
-
-/** A failure to start that has an exit code of its own. */
-export class StartError extends Error {
-  readonly exitCode: number;
-
-  constructor(exitCode: number, message: string, cause?: unknown) {
-    super(message, { cause });
-    this.exitCode = exitCode;
-  }
-}
 
 export interface Daemon {
   /** gRPC addresses that are served. */
@@ -198,10 +184,12 @@ async function openServers(
   const listen = config.metricsListen;
   const connectionsMax = connections.http;
   let page: Page = async () => false;
-  const http = await bound(listen, () =>
+  let grpc = config.listen;
+  const http = await bound(`metrics_listen ${listen}`, () =>
     serveHttp({
       ...{ listen, connectionsMax, metrics, live: () => true, ready, log },
       page: (...call) => page(...call),
+      grpc: () => grpc,
     }),
   );
   const observe = (event: RpcEvent) => observeRpc(metrics, event);
@@ -216,6 +204,7 @@ async function openServers(
     }),
   );
   page = api.page;
+  grpc = api.addresses;
   return { http, api };
 }
 
@@ -318,27 +307,6 @@ function sweptFolders({ config, log }: DaemonOptions, shared: SharedFolders) {
 function observeRpc(metrics: Metrics, event: RpcEvent): void {
   metrics.observeGrpc(event);
   if (event.kind === 'handled' && event.reason !== null) metrics.apiError(event.reason);
-}
-
-async function bound<T>(address: string, serveThere: () => Promise<T>): Promise<T> {
-  try {
-    return await serveThere();
-  } catch (error) {
-    const message = `cannot listen on ${address}: ${messageOf(error)}`;
-    throw new StartError(listenExit(error), message, error);
-  }
-}
-
-/** An address that is in use, or not there yet, may be had at the next start; a wrong one never. */
-function listenExit(error: unknown): number {
-  for (let at = error; at instanceof Error; at = at.cause) {
-    const code = 'code' in at ? at.code : null;
-    if (code === 'EADDRINUSE' || code === 'EADDRNOTAVAIL' || isScarcity(at)) {
-      return daemonExit.OS_RESOURCE;
-    }
-    if (code === 'EACCES' || code === 'EPERM') return daemonExit.PERMISSION;
-  }
-  return daemonExit.CONFIGURATION;
 }
 
 function connectionLimits(devices: number): ConnectionLimits {

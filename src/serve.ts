@@ -14,6 +14,7 @@ import { createLog, type Log } from './base/log.ts';
 import { writtenTo } from './base/log-sink.ts';
 import { closeDebugger } from './base/no-debugger.ts';
 import { packageRoot } from './base/package-root.ts';
+import { StartError } from './base/start-error.ts';
 import { type RunFlags, withRunFlags } from './cli/commands/job-run.ts';
 import { explainUsage } from './cli/read/usage.ts';
 import {
@@ -24,7 +25,7 @@ import {
   resolveConfig,
 } from './config/daemon-config.ts';
 import { addToken, deleteToken, type Role, readTokens, roles } from './config/tokens.ts';
-import { StartError, startDaemon } from './daemon.ts';
+import { startDaemon } from './daemon.ts';
 import { loadCore } from './native/load.ts';
 import { streamSink } from './native/stream-sink.ts';
 import { runOnce } from './run.ts';

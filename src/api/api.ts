@@ -6,6 +6,7 @@ import type { PlacementSimulations } from '../artifacts/placement-simulations.ts
 import type { PropagationRequests } from '../artifacts/propagation-requests.ts';
 import { type Clock, sleep as realSleep } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
+import { isHttp1, onFirstBytes } from '../base/first-bytes.ts';
 import type { Log } from '../base/log.ts';
 import type { TlsFiles } from '../config/tls-files.ts';
 import type { Tokens } from '../config/tokens.ts';
@@ -312,6 +313,15 @@ interface Connections {
   destroyAll(): void;
 }
 
+/** To browsers, curl and Prometheus, also where clients of gRPC would be asked for TLS. */
+const notHttp = [
+  'HTTP/1.1 400 Bad Request',
+  'content-type: text/plain; charset=utf-8',
+  'connection: close',
+  '',
+  "this is gnnd's listen, for gRPC; metrics and the page are at its metrics_listen\n",
+].join('\r\n');
+
 /** The sockets are ours, so that their number is known and none outlives the server. */
 function createConnections(
   doors: ReadonlyMap<Door, DoorServer>,
@@ -342,7 +352,12 @@ function createConnections(
       }
       sockets.add(socket);
       socket.once('close', () => sockets.delete(socket));
-      injectors.get(door)?.injectConnection(socket);
+      // Until it is somebody's.
+      socket.on('error', () => {});
+      onFirstBytes(socket, (start) => {
+        if (isHttp1(start)) socket.end(notHttp);
+        else injectors.get(door)?.injectConnection(socket);
+      });
     },
     count: () => sockets.size,
     destroyAll() {

@@ -4,8 +4,10 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
+import { isHttp2, onFirstBytes } from '../base/first-bytes.ts';
 import type { Log } from '../base/log.ts';
 import { contentTypes } from './exposition.ts';
+import { createGuide } from './http-for-grpc.ts';
 import type { Metrics, MetricsFormat } from './metrics-types.ts';
 
 /**
@@ -23,6 +25,8 @@ export interface HttpOptions {
   readonly ready: () => boolean;
   /** Answers another path; false: there is nothing. */
   readonly page: (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
+  /** Addresses of the API, for who asks for it here. */
+  readonly grpc: () => readonly string[];
   /** Beyond it the connection that has been idle or half-sent for longest is ended. */
   readonly connectionsMax: number;
   readonly log: Log;
@@ -62,6 +66,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   );
   server.headersTimeout = headersTimeoutMs;
   server.requestTimeout = requestTimeoutMs;
+  guideOthers(server, options.grpc);
   server.on('connection', (socket) => crowd.add(socket));
   const address = await listening(server, host, port);
   return {
@@ -69,6 +74,29 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     port: address.port,
     close: () => closing(server),
   };
+}
+
+/** Clients of gRPC, of which HTTP/1 makes nothing, hear where they are and where they should be. */
+function guideOthers(server: Server, grpc: HttpOptions['grpc']): void {
+  const guide = createGuide(
+    () => `this is gnnd's metrics_listen, for HTTP; gRPC is served at ${grpc().join(', ')}`,
+  );
+  const serveHttp1 = server.listeners('connection');
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    socket.on('error', () => {});
+    socket.setTimeout(headersTimeoutMs, () => socket.destroy());
+    onFirstBytes(socket, (start) => {
+      socket.setTimeout(0);
+      socket.removeAllListeners('timeout');
+      if (isHttp2(start)) {
+        guide.emit('connection', socket);
+        return;
+      }
+      for (const listener of serveHttp1) listener.call(server, socket);
+      socket.resume();
+    });
+  });
 }
 
 /** The open connections. Those without a whole request give way to new ones, oldest first. */

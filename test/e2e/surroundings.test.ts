@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   cpSync,
   lstatSync,
@@ -13,10 +14,18 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, test } from 'vitest';
 import { JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
-import { type DaemonOptions, executorPids, repository, TestDaemon } from '../support/daemon.ts';
+import {
+  type DaemonOptions,
+  executorPids,
+  repository,
+  spawnDaemon,
+  TestDaemon,
+} from '../support/daemon.ts';
 import { skipped } from '../support/skipped.ts';
 
 /** What a daemon finds around it: streams that nobody reads, signals and variables of others. */
@@ -196,4 +205,32 @@ test('a file of a source that leads out of sources_dir is not read', async () =>
   symlinkSync('../../secret.npy', join(source, 'features.npy'));
   await expect(daemon.import('leak', source)).rejects.toThrow(/features\.npy.*leads out of/);
   rmSync(top, { recursive: true, force: true });
+});
+
+describe('ports that are taken for others', () => {
+  test('of metrics: a second daemon names what has to be another one', async () => {
+    const daemon = await started({ cpuDevices: 1 });
+    const folder = join(daemon.folder, 'second');
+    const second = spawnDaemon(folder, { flags: ['--metrics-listen', daemon.metrics] });
+    const [said] = await Promise.all([
+      text(second.stderr ?? Readable.from([])),
+      once(second, 'exit'),
+    ]);
+    expect(second.exitCode).toBe(71);
+    expect(said).toContain(`cannot listen on metrics_listen ${daemon.metrics}: `);
+    expect(said).toContain('--metrics-listen 127.0.0.1:0 takes a free port');
+    // What it says, done.
+    const flags = ['--metrics-listen', '127.0.0.1:0'];
+    expect((await started({ folder, flags })).metrics).not.toBe(daemon.metrics);
+  });
+
+  test('of metrics: gnnctl says what it reached', async () => {
+    const daemon = await started({ cpuDevices: 1 });
+    const client = join(repository, 'dist', 'cli', 'main.js');
+    const words = [client, '--address', daemon.metrics, 'job', 'list'];
+    const { stderr, status } = spawnSync(process.execPath, words, { encoding: 'utf8' });
+    const where = `gRPC is served at ${daemon.address}`;
+    expect(stderr).toBe(`error: this is gnnd's metrics_listen, for HTTP; ${where}\n`);
+    expect(status).toBe(1);
+  });
 });

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { status } from '@grpc/grpc-js';
@@ -60,6 +61,7 @@ describe('connections', () => {
     // 20 stay: the client, which spoke, and the youngest of the silent ones.
     await Promise.all(ends.slice(0, 41));
     const next = connect({ path: path(folder) });
+    next.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
     await once(next, 'data');
     expect(silent.slice(0, 41).every(({ destroyed }) => destroyed)).toBe(true);
     expect(silent.slice(42).some(({ destroyed }) => destroyed)).toBe(false);
@@ -68,6 +70,22 @@ describe('connections', () => {
     expect(events.filter(({ kind }) => kind === 'handled')).toHaveLength(2);
     for (const socket of [...silent, next]) socket.destroy();
   });
+});
+
+describe('a request of HTTP/1', () => {
+  it.each(['GET / HTTP/1.1', 'POST /gnnd.v1.JobService/ListJobs HTTP/1.1'])(
+    '%s is told where it is',
+    async (line) => {
+      const { client, folder } = await start();
+      const socket = connect({ path: join(folder, 'gnnd.sock') });
+      socket.write(`${line}\r\nhost: localhost\r\n\r\n`);
+      const answer = await text(socket);
+      expect(answer).toMatch(
+        /^HTTP\/1.1 400 .*this is gnnd's listen, for gRPC; metrics .* metrics_listen/s,
+      );
+      expect((await client.call(job.getJob, mine)).name).toBe('jobs/mine');
+    },
+  );
 });
 
 describe('WatchJob', () => {

@@ -32,6 +32,7 @@ export async function startPage(
   const http = await serveHttp({
     listen: '127.0.0.1:0',
     metrics: { render: async () => '' },
+    grpc: () => [],
     live: () => true,
     ready: () => true,
     page: api.api.page,

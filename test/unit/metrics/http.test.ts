@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { gunzipSync } from 'node:zlib';
+import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createLog } from '../../../src/base/log.ts';
 import { type HttpServer, serveHttp } from '../../../src/metrics/http.ts';
@@ -43,6 +44,7 @@ async function serve(changes: Partial<Parameters<typeof serveHttp>[0]> = {}): Pr
     live: () => true,
     ready: () => true,
     page: async () => false,
+    grpc: () => ['unix:/run/gnnd.sock', '127.0.0.1:7443'],
     log: createLog({ level: 'error', write: () => {} }),
     ...changes,
   });
@@ -60,6 +62,20 @@ describe('the HTTP server', () => {
     expect((await ask(server, '/readyz?verbose')).status).toBe(200);
     const dead = await serve({ live: () => false });
     expect((await ask(dead, '/livez')).status).toBe(503);
+  });
+
+  test('a client of gRPC hears where it is, and where gRPC is', async () => {
+    const server = await serve();
+    const client = new Client(`127.0.0.1:${server.port}`, credentials.createInsecure());
+    const error = await new Promise<ServiceError | null>((resolve) => {
+      const bytes = (value: Buffer) => value;
+      client.makeUnaryRequest('/gnnd.v1.JobService/ListJobs', bytes, bytes, Buffer.of(), resolve);
+    });
+    client.close();
+    expect(error?.code).toBe(status.UNIMPLEMENTED);
+    const where = 'gRPC is served at unix:/run/gnnd.sock, 127.0.0.1:7443';
+    expect(error?.details).toBe(`this is gnnd's metrics_listen, for HTTP; ${where}`);
+    expect((await ask(server, '/livez')).status).toBe(200);
   });
 
   test('other paths and methods are refused', async () => {
