@@ -19,7 +19,7 @@ import { failureOf } from './session/failure.ts';
 import type { CliIo } from './session/io.ts';
 import type { Run } from './session/run.ts';
 import { colorModes, formats, type GlobalFlags, Session } from './session/session.ts';
-import { createStyle } from './session/terminal.ts';
+import { createStyle, harmless } from './session/terminal.ts';
 
 /** Runs gnnctl with `args`, those after its own name; resolves with the exit code. */
 export async function runCli(args: readonly string[], io: CliIo): Promise<number> {
@@ -37,8 +37,8 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<number
     .showHelpAfterError('(--help shows how)')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => io.stdout.write(text),
-      writeErr: (text) => io.stderr.write(text),
+      writeOut: (text) => io.stdout.write(harmless(text)),
+      writeErr: (text) => io.stderr.write(harmless(text)),
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     });
@@ -84,7 +84,7 @@ function report(error: unknown, session: Session | null, io: CliIo): number {
   const style = session?.errorStyle ?? createStyle(false);
   const isDetached = exitCode === gnnctlExit.INTERRUPTED;
   const head = isDetached ? message : `${style.red('error:')} ${message}`;
-  io.stderr.write([head, ...details.map((line) => `  ${line}`), ''].join('\n'));
+  io.stderr.write(harmless([head, ...details.map((line) => `  ${line}`), ''].join('\n')));
   return exitCode;
 }
 

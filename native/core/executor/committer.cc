@@ -6,6 +6,7 @@
 #include "core/base/clock.h"
 #include "core/base/failpoint.h"
 #include "core/base/finite.h"
+#include "core/batch/epoch_name.h"
 #include "core/ledger/early_stop.h"
 
 namespace gnnd {
@@ -116,8 +117,7 @@ Status Committer::ApplyHeadGroup(uint64_t version) {
   if (!AllFinite(segment_.parameters(version + 1))) {
     return Status(Code::kNumericDivergence,
                   "a parameter is not finite after step " + std::to_string(version + 1) +
-                      ", in epoch " +
-                      std::to_string(segment_.EpochNumber(shape.EpochOfGroup(version))));
+                      ", in " + EpochName(segment_.EpochNumber(shape.EpochOfGroup(version))));
   }
   if (end % shape.batches_per_epoch == 0) {
     EpochEntry& epoch = segment_.epoch(shape.EpochOfGroup(version));

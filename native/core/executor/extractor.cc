@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/contain.h"
 #include "core/base/failpoint.h"
+#include "core/batch/epoch_name.h"
 #include "core/batch/record.h"
 
 namespace gnnd {
@@ -105,9 +106,9 @@ Result<Sample> Extractor::SampleOf(uint64_t batch) const {
   if (sample.key().epoch != epoch || sample.key().batch != index) {
     return Status(Code::kShmCorrupted, "slot " + std::to_string(shape.SlotOf(batch)) +
                                            " holds batch " + std::to_string(sample.key().batch) +
-                                           " of epoch " + std::to_string(sample.key().epoch) +
-                                           " where batch " + std::to_string(index) + " of epoch " +
-                                           std::to_string(epoch) + " must be");
+                                           " of " + EpochName(sample.key().epoch) +
+                                           " where batch " + std::to_string(index) + " of " +
+                                           EpochName(epoch) + " must be");
   }
   if (sample.num_seeds() != segment_.SeedsOfBatch(index)) {
     return Status(Code::kShmCorrupted, "the record of batch " + std::to_string(index) + " has " +

@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/failpoint.h"
 #include "core/base/finite.h"
+#include "core/batch/epoch_name.h"
 #include "core/executor/committer.h"
 #include "core/executor/executor.h"
 #include "core/executor/extractor.h"
@@ -302,8 +303,8 @@ class TrainerLoop {
     }
     const uint32_t epoch = segment_.EpochNumber(shape.EpochOfBatch(batch));
     return Status(Code::kNumericDivergence,
-                  what + " in batch " + std::to_string(shape.IndexOfBatch(batch)) + " of epoch " +
-                      std::to_string(epoch) + ", for step " +
+                  what + " in batch " + std::to_string(shape.IndexOfBatch(batch)) + " of " +
+                      EpochName(epoch) + ", for step " +
                       std::to_string(shape.GroupOfBatch(batch) + 1));
   }
 

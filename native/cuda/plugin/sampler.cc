@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "core/batch/epoch_name.h"
 #include "core/draw/labor.h"
 #include "core/draw/stream.h"
 #include "core/draw/walk.h"
@@ -208,7 +209,7 @@ void gnnd_device_sampler::EnqueueHop(const BatchKey& key, const HopTask& task) {
 
 int gnnd_device_sampler::Start(uint32_t epoch, uint32_t batch, Failure* failure) {
   const Range range(runtime_, "sampling");
-  failure->what = "sampling batch " + std::to_string(batch) + " of epoch " + std::to_string(epoch);
+  failure->what = "sampling batch " + std::to_string(batch) + " of " + gnnd::EpochName(epoch);
   const uint64_t first = uint64_t{batch} * config_.batch_size;
   if (started_ - finished_ == config_.depth || first >= config_.num_train) return kBadArgument;
   if (table_.stamp == UINT32_MAX) {

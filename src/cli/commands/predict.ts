@@ -17,6 +17,7 @@ import { numberOf, shortNames } from '../../spec/enum-names.ts';
 import { waitFor } from '../session/interrupt.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
+import { harmless } from '../session/terminal.ts';
 import { formatBytes } from '../session/units.ts';
 import { idOf, resourceName } from '../show/job-text.ts';
 import { type Fact, printOne } from '../show/output.ts';
@@ -134,7 +135,8 @@ async function printTable(session: Session, name: string): Promise<number> {
     for await (const { part } of session.client.stream(method, { name }, { signal })) {
       if (part.case === 'file') isTable = part.value.name === 'predictions.csv';
       else if (part.case === 'data' && isTable) {
-        session.io.stdout.write(decoder.decode(part.value, { stream: true }));
+        const text = decoder.decode(part.value, { stream: true });
+        session.io.stdout.write(session.io.stdout.isTty ? harmless(text) : text);
       }
     }
   });

@@ -12,7 +12,7 @@ import { type ApiClient, ApiError, createApiClient, type Identity } from './clie
 import { CliError } from './exit.ts';
 import { type IdentityFlags, identityOf } from './identity.ts';
 import type { CliIo } from './io.ts';
-import { createStyle, type Glyphs, glyphsOf, type Style } from './terminal.ts';
+import { createStyle, type Glyphs, glyphsOf, harmless, type Style } from './terminal.ts';
 import { formatDuration, parseDurationMs } from './units.ts';
 
 export const formats = ['table', 'wide', 'json', 'jsonl', 'yaml', 'name', 'plain'] as const;
@@ -99,12 +99,13 @@ export class Session {
 
   /** For people: on stderr, unless --quiet. */
   say(text: string): void {
-    if (!this.isQuiet) this.io.stderr.write(`${text}\n`);
+    if (!this.isQuiet) this.io.stderr.write(`${harmless(text)}\n`);
   }
 
   /** Data: on stdout. */
   print(text: string): void {
-    this.io.stdout.write(text.endsWith('\n') ? text : `${text}\n`);
+    const shown = harmless(text);
+    this.io.stdout.write(shown.endsWith('\n') ? shown : `${shown}\n`);
   }
 
   close(): void {

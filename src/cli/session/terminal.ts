@@ -143,6 +143,20 @@ export function printable(text: string): string {
   return text.replaceAll(escapes, '').replaceAll(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/g, ' ');
 }
 
+/**
+ * What a terminal does nothing of, whoever wrote it: colours of createStyle stay, all else that is
+ * no text, and what turns the direction of text around, is shown as an escape. JSON stays JSON.
+ */
+export function harmless(text: string): string {
+  const shown = (found: string) =>
+    found.length > 1 ? found : `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return text.replaceAll('\r\n', '\n').replaceAll(ownColoursAndControls, shown);
+}
+
+const ownColoursAndControls =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is shown
+  /\u001b\[(?:1|2|22|3[1236]|39)m|(?![\t\n])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
+
 /** Lines at the end of the output that the next frame replaces. */
 export interface LiveRegion {
   /** Replaces the lines drawn last. Lines too wide or too many for the screen are cut. */
@@ -170,7 +184,7 @@ export function createLiveRegion(output: CliOutput): LiveRegion {
     if (!isOpen) return;
     const width = Math.max(1, output.columns() - 1);
     const fitting = lines.slice(0, Math.max(1, output.rows() - 1));
-    const cut = fitting.map((line) => truncate(line, width));
+    const cut = fitting.map((line) => truncate(harmless(line), width));
     const hide = isHidden ? '' : '\u001b[?25l';
     const body = [...above, ...cut].map((line) => `${line}\u001b[K\n`).join('');
     // Drawn as one write between begin and end of a synchronised update: no flicker.
@@ -180,7 +194,7 @@ export function createLiveRegion(output: CliOutput): LiveRegion {
   };
   return {
     draw: (lines) => render(lines),
-    printAbove: (line) => render(drawn, [line]),
+    printAbove: (line) => render(drawn, [harmless(line)]),
     close() {
       if (!isOpen) return;
       isOpen = false;

@@ -269,7 +269,7 @@ test('logs carry their origin for people only', async () => {
   });
   await daemon.listen();
   const args = ['job', 'logs', 'mine', '-f', '--role', 'trainer', '--tail', '5'];
-  expect((await gnnctl(args)).stdout).toBe('one\n\u001b[2Jtwo\n');
+  expect((await gnnctl(args)).stdout).toBe('one\n\\u001b[2Jtwo\n');
   expect((await gnnctl([...args, '-o', 'table'])).stdout).toBe(
     'trainer@cpu:1#1        | one\ntrainer@cpu:1#1        | two\n',
   );

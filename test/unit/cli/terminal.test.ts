@@ -4,6 +4,7 @@ import {
   createLiveRegion,
   createStyle,
   glyphsOf,
+  harmless,
   padEnd,
   printable,
   sparkline,
@@ -119,4 +120,18 @@ test('text is broken between words only', () => {
   expect(wrap('a superlong b', 5)).toEqual(['a', 'superlong', 'b']);
   expect(wrap('', 5)).toEqual(['']);
   expect(wrap(createStyle(true).yellow('one two'), 7)).toEqual(['\u001b[33mone two\u001b[39m']);
+});
+
+test('what others wrote does nothing to a terminal, and what gnnctl paints stays painted', () => {
+  const style = createStyle(true);
+  const painted = `${style.red('bad')} ${style.dim('dim')}\tü\n`;
+  expect(harmless(painted)).toBe(painted);
+  const title = '\u001b]0;owned\u0007';
+  expect(harmless(title)).toBe('\\u001b]0;owned\\u0007');
+  expect(harmless('\u001b[2J\u001b[1;31mx\u001b[8m')).toBe('\\u001b[2J\\u001b[1;31mx\\u001b[8m');
+  // A sequence of one character, an overwritten line, text that reads backwards.
+  expect(harmless('\u009b2J a\rb \u202ec')).toBe('\\u009b2J a\\u000db \\u202ec');
+  expect(harmless('of another system\r\n')).toBe('of another system\n');
+  const json = JSON.stringify({ value: '\u009b\u202e\u0007' });
+  expect(JSON.parse(harmless(json))).toEqual({ value: '\u009b\u202e\u0007' });
 });

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/draw/purpose.h"
+
+namespace gnnd {
+
+// An epoch for people, by its number in a batch key: the reserved ones are none of the job's.
+inline std::string EpochName(uint32_t epoch) {
+  if (epoch < kEvaluationEpoch) return "epoch " + std::to_string(epoch);
+  if (epoch == kTrialEpoch) return "the trial that comes before epoch 0";
+  return epoch < kRowOrderEpoch ? "a sampled evaluation" : "the pre-sampling";
+}
+
+}  // namespace gnnd
