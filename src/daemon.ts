@@ -35,6 +35,7 @@ import { hostLimits } from './jobs/host-limits.ts';
 import { createJobMetrics } from './jobs/job-metrics.ts';
 import { assertTransition, pendingSinceMs } from './jobs/job-state.ts';
 import { createJobs } from './jobs/jobs.ts';
+import { warnOfMissingStore } from './jobs/orphans.ts';
 import { createRetention, type RetentionOptions } from './jobs/retention.ts';
 import { Runner } from './jobs/runner.ts';
 import type { RunnerObserver } from './jobs/runner-options.ts';
@@ -91,11 +92,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const found = await devicesOf(native.hostCores(), config);
   const connections = connectionLimits(found.devices.length);
   const folders = await claimFolders(config, native);
-  const metrics = createMetrics({
-    build: { version, nodeVersion: process.versions.node },
-    startAtMs: clock.wallMs(),
-    grpcMethods: rpcMethods,
-  });
+  const metrics = metricsOf(version);
   const store = openStoreOf(options, metrics);
   const { jobsFolder, featuresFolder, propagationsFolder: folder } = sweptFolders(options, folders);
   const datasets = datasetsOf(config, { store, log, clock }, { native, folders });
@@ -130,6 +127,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     devices: () => deviceFacts(found, runner),
     setDrained: (change: Parameters<typeof setDrained>[2]) => setDrained(store, runner, change),
     collectGarbage: retention.collect,
+    orphans: retention.orphans,
   };
   const asked = propagationsOf(config, { ...shared, datasets, devices: found.devices });
   const artifacts = { datasets, checkpoints, ...reports, propagations: asked };
@@ -167,6 +165,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       return closing;
     },
   };
+}
+
+function metricsOf(version: string): Metrics {
+  return createMetrics({
+    build: { version, nodeVersion: process.versions.node },
+    startAtMs: systemClock.wallMs(),
+    grpcMethods: rpcMethods,
+  });
 }
 
 interface Served {
@@ -249,7 +255,9 @@ function createKeepers(
 }
 
 function openStoreOf({ config, log, onFatal }: DaemonOptions, metrics: Metrics): Store {
-  return openStore(join(config.stateDir, 'store', 'gnnd.db'), {
+  const path = join(config.stateDir, 'store', 'gnnd.db');
+  warnOfMissingStore(config.stateDir, path, log);
+  return openStore(path, {
     clock: systemClock,
     log,
     reserveBytes: stateReserveBytes,

@@ -27,6 +27,8 @@ export interface HostView {
   setDrained(change: { readonly device: string; readonly drained: boolean }): void;
   /** What was removed, or would be. */
   collectGarbage(how: { readonly dryRun: boolean }): Promise<readonly GarbageItem[]>;
+  /** Folders of jobs that nothing knows. */
+  orphans(): Promise<readonly string[]>;
 }
 
 export interface HostFacts {
@@ -140,6 +142,7 @@ export function hostHandlers(deps: HostDeps): Handlers<MethodsOf<typeof HostServ
         })),
         itemCount: int64(items.length),
         bytes: int64(items.reduce((sum, { bytes }) => sum + bytes, 0)),
+        orphans: [...(await deps.host.orphans())],
       });
     },
   };

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { messageOf } from '../base/errors.ts';
 import type { DatasetTask } from '../records/dataset-record.ts';
 import { checkHeader, floats } from './array-header.ts';
-import type { ArrayRole, ArraySet, EdgeList, Meta } from './array-set.ts';
+import type { ArrayRole, ArraySet, EdgeList } from './array-set.ts';
 import { ByteProgress } from './byte-progress.ts';
 import { converterOf, OutOfRange, type StoredType } from './convert-array.ts';
 import { type CopyTask, copyArray, isCopyable } from './copy-array.ts';
@@ -14,6 +14,7 @@ import { featureNamesProblem } from './feature-names.ts';
 import { tableSorter, writeRows, writeTable } from './graph-writer.ts';
 import type { ImportContext } from './import-context.ts';
 import { labelNotices, taskOf, wholeNotice, writeLabels } from './label-arrays.ts';
+import { checkMeta, type Meta } from './meta.ts';
 import {
   elementCount,
   type NpyHeader,
@@ -413,9 +414,7 @@ export class ArrayImport {
     if (problem !== null) this.#context.problems.add('meta.json', problem);
   }
 
-  /** The counts and checksums of meta.json against what was read. */
   #checkMeta(): void {
-    const { problems } = this.#context;
     const { meta } = this.#set;
     if (meta === null) return;
     this.#checkNames(meta);
@@ -427,19 +426,13 @@ export class ArrayImport {
       ['split.val', 'val', 0],
       ['split.test', 'test', 0],
     ];
-    for (const [key, name, axis] of rowsOf) {
-      const promised = meta.counts.get(key);
-      const found = this.#headers.get(name)?.shape[axis];
-      if (promised === undefined || found === undefined || promised === found) continue;
-      const counts = `${formatCount(promised)}, but ${this.#set.pathOf(name)} has`;
-      problems.add('meta.json', `says ${key} is ${counts} ${formatCount(found)}`);
-    }
-    for (const [name, sum] of this.#sums) {
-      const promised = meta.sha256.get(name);
-      if (promised === undefined || promised === sum) continue;
-      const found = `the one of the array is ${sum}`;
-      problems.add(`${name}.npy`, `was changed: meta.json has SHA-256 ${promised}, ${found}`);
-    }
+    const counts = rowsOf.flatMap(([key, name, axis]) => {
+      const count = this.#headers.get(name)?.shape[axis];
+      return count === undefined ? [] : ([[key, { path: this.#set.pathOf(name), count }]] as const);
+    });
+    const read = { counts: new Map(counts), sums: this.#sums, numClasses: this.#numClasses };
+    const labelsPath = this.#set.pathOf('labels');
+    checkMeta(meta, { ...read, task: this.#task, labelsPath }, this.#context.problems);
   }
 }
 

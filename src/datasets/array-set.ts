@@ -1,12 +1,10 @@
-import { existsSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { typed } from '../base/advice.ts';
-import { messageOf } from '../base/errors.ts';
-import { type DatasetTask, datasetTasks } from '../records/dataset-record.ts';
-import { sourceText } from './byte-streams.ts';
+import type { DatasetTask } from '../records/dataset-record.ts';
 import type { ImportContext } from './import-context.ts';
 import { zipLooksLike } from './looks-like.ts';
+import { type Meta, readMeta } from './meta.ts';
 import { type NpySource, openNpyFile, openNpyStream } from './npy.ts';
 import { readZipDirectory, readZipMember } from './npz.ts';
 import { badFile } from './problems.ts';
@@ -72,16 +70,6 @@ const unusedBecause: ReadonlyMap<string, string> = new Map([
   ['batch', 'a dataset here is one graph'],
 ]);
 
-/** What a meta.json beside the arrays says; all of it is checked against them. */
-export interface Meta {
-  readonly counts: ReadonlyMap<string, number>;
-  readonly undirected: boolean;
-  readonly classNames: readonly string[] | null;
-  readonly featureNames: readonly string[] | null;
-  readonly task: DatasetTask | null;
-  readonly sha256: ReadonlyMap<string, string>;
-}
-
 /** A folder of .npy files, with or without a meta.json. */
 export async function folderArrays(context: ImportContext): Promise<ArraySet> {
   const { source: folder, signal } = context;
@@ -94,7 +82,7 @@ export async function folderArrays(context: ImportContext): Promise<ArraySet> {
     pathOf: (name) => `${name}.npy`,
     bytesOf: (name) => sizes.get(name) ?? 0,
     open: (name) => openNpyFile(join(folder, `${name}.npy`), signal),
-    meta: await readMeta(folder),
+    meta: await readMeta(context),
     keepsTypes: true,
   });
 }
@@ -191,48 +179,4 @@ export function arraySet({ problems, notices }: ImportContext, arrays: NamedArra
 
 function stemOf(file: string): string {
   return file.slice(0, -'.npy'.length);
-}
-
-async function readMeta(folder: string): Promise<Meta | null> {
-  const path = join(folder, 'meta.json');
-  if (!existsSync(path)) return null;
-  let parsed: unknown;
-  const text = await sourceText(path);
-  try {
-    parsed = JSON.parse(text);
-  } catch (error) {
-    throw badFile('meta.json', `is not JSON: ${messageOf(error)}`);
-  }
-  const root = fieldsOf(parsed);
-  const split = fieldsOf(root.get('split'));
-  const numbers: [string, unknown][] = [
-    ...root,
-    ...[...split].map(([key, value]): [string, unknown] => [`split.${key}`, value]),
-  ];
-  return {
-    counts: new Map(numbers.filter((entry): entry is [string, number] => isCount(entry[1]))),
-    undirected: root.get('undirected') === true,
-    classNames: namesIn(root.get('class_names')),
-    featureNames: namesIn(root.get('feature_names')),
-    task: datasetTasks.find((task) => task === root.get('task')) ?? null,
-    sha256: new Map(
-      [...fieldsOf(root.get('sha256'))].filter(
-        (entry): entry is [string, string] => typeof entry[1] === 'string',
-      ),
-    ),
-  };
-}
-
-/** Null for what is no list of texts. */
-function namesIn(value: unknown): readonly string[] | null {
-  const isNames = Array.isArray(value) && value.every((name) => typeof name === 'string');
-  return isNames ? value : null;
-}
-
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
-}
-
-function fieldsOf(value: unknown): ReadonlyMap<string, unknown> {
-  return new Map(typeof value === 'object' && value !== null ? Object.entries(value) : []);
 }

@@ -19,6 +19,7 @@ import {
 import type { EndedJob, Store } from '../store/store.ts';
 import type { Deletion } from './deletion.ts';
 import { type LogCut, LogFolder } from './log-limits.ts';
+import { orphansBelow } from './orphans.ts';
 import type { Runner } from './runner.ts';
 
 /**
@@ -29,6 +30,8 @@ import type { Runner } from './runner.ts';
 export interface Retention {
   /** Rounds wait for each other. */
   collect(how: { readonly dryRun: boolean }): Promise<readonly GarbageItem[]>;
+  /** Folders of jobs that no record knows, which stay. */
+  orphans(): Promise<readonly string[]>;
   /** Removes what is deleted already, and begins a round now and then. */
   start(): void;
   /** Resolves when it has stopped, within a slice. */
@@ -92,10 +95,19 @@ export function createRetention(options: RetentionOptions): Retention {
     }
     if (timer !== null) timer = setTimeout(round, periodMs).unref();
   };
+  const orphans = () => orphansBelow(options.store, options.jobsFolder);
+  const tellOrphans = async () => {
+    const found = await orphans();
+    if (found.length === 0) return;
+    const remedy = 'gnnctl gc lists them; what is not wanted is removed by hand';
+    options.log.warn('jobs.orphans', { count: found.length, folders: found.slice(0, 10), remedy });
+  };
   return {
     collect: ({ dryRun }) => rounds.collect({ dryRun, allLogs: true }),
+    orphans,
     start() {
       void options.deletion.settle();
+      void tellOrphans().catch(() => {});
       timer ??= setTimeout(round, periodMs).unref();
     },
     async close() {

@@ -234,3 +234,30 @@ describe('ports that are taken for others', () => {
     expect(status).toBe(1);
   });
 });
+
+test('a state directory without its store says so, and which jobs have left folders', async () => {
+  const before = await started({ datasets: ['cora'], cpuDevices: 1 });
+  const { uid } = await before.train('job', spec(2));
+  await before.stop(true);
+  daemons.length = 0;
+  rmSync(join(before.folder, 'state', 'store'), { recursive: true });
+  const after = await started({ folder: before.folder, cpuDevices: 1 });
+  const folder = join(after.folder, 'state', 'jobs', uid);
+  const client = join(repository, 'dist', 'cli', 'main.js');
+  const words = [client, '--address', after.address, 'gc'];
+  const { stderr, status } = spawnSync(process.execPath, words, { encoding: 'utf8' });
+  expect([status, stderr]).toEqual([
+    0,
+    expect.stringContaining(`by hand what is not wanted:\n  ${folder}\n`),
+  ]);
+  expect(await after.kill('SIGTERM')).toBe(0);
+  const lines = after.logs.split('\n').filter((line) => line !== '');
+  const warned = lines.map((line) => JSON.parse(line)).filter(({ lvl }) => lvl === 'warn');
+  // The first daemon found its dataset without a store.
+  expect(warned).toMatchObject([
+    { msg: 'store.missing', jobs: 0, datasets: 1 },
+    { msg: 'store.missing', jobs: 1, datasets: 1 },
+    { msg: 'jobs.orphans', count: 1, folders: [folder] },
+  ]);
+  expect(readdirSync(join(folder, 'checkpoint'))).toContain('last.safetensors');
+});

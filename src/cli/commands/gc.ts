@@ -47,7 +47,16 @@ async function collectGarbage(
   const total = `${things}, ${formatBytes(Number(answer.bytes))}`;
   if (answer.itemCount === 0n) session.say('nothing is beyond its limit');
   else session.say(dryRun ? `${total}; nothing was removed` : `removed ${total}`);
+  if (answer.orphans.length > 0) session.say(orphansText(answer.orphans));
   return gnnctlExit.OK;
+}
+
+/** Their checkpoints may be all that is left of jobs: people decide. */
+function orphansText(folders: readonly string[]): string {
+  const head =
+    `${counted(folders.length, 'folder')} of jobs that the store does not know ` +
+    '(was gnnd.db replaced?); remove by hand what is not wanted:';
+  return [head, ...folders.map((folder) => `  ${folder}`)].join('\n');
 }
 
 const columns: readonly Column<GarbageItem>[] = [

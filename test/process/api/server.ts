@@ -60,6 +60,7 @@ export const hostView: ApiBackend['host'] = {
     },
   ],
   setDrained: () => {},
+  orphans: async () => [],
   collectGarbage: async () => [{ kind: 'JOB', name: 'jobs/old', bytes: 5, reason: 'it is old' }],
 };
 

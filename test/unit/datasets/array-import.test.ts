@@ -462,6 +462,49 @@ describe('a meta.json beside the arrays', () => {
     ]);
   });
 
+  test.each([
+    [
+      { task: 'CLASSIFIKATION' },
+      'says task is "CLASSIFIKATION", expected one of CLASSIFICATION, MULTI_LABEL, REGRESSION',
+    ],
+    [{ task: 3 }, 'says task is 3, expected one of CLASSIFICATION, MULTI_LABEL, REGRESSION'],
+    [{ class_names: ['a', 'b'] }, 'has 2 class_names, expected one for each of the 3 classes'],
+    [
+      { class_names: ['a', 'b', 'c', 'd'] },
+      'has 4 class_names, expected one for each of the 3 classes; num_classes counts those without a node, too',
+    ],
+    [
+      { num_classes: 4, class_names: ['a', 'b', 'c'] },
+      'has 3 class_names, expected one for each of the 4 classes',
+    ],
+    [{ class_names: ['a', 'b', 'a'] }, 'class_names has "a" twice'],
+    [
+      { class_names: ['a', 1, 'c'] },
+      'says class_names is ["a",1,"c"], expected a list of texts that are not empty',
+    ],
+    [
+      { class_names: 'abc' },
+      'says class_names is "abc", expected a list of texts that are not empty',
+    ],
+    [{ num_classes: 2 }, 'says num_classes is 2, but labels.npy has 3 classes'],
+    [{ num_nodes: '3' }, 'says num_nodes is "3", expected a whole number of 0 or more'],
+    [{ undirected: 'yes' }, 'says undirected is "yes", expected true or false'],
+    [{ sha256: { labels: 1 } }, 'says sha256.labels is 1, expected a SHA-256 in hexadecimal'],
+    [[1], 'says all of it is [1], expected an object'],
+  ])('that says %j is refused by name', async (said, problem) => {
+    const graph = { ...pathGraph, 'labels.npy': int32(0, 1, 2) };
+    const folder = folderOf({ ...graph, 'meta.json': JSON.stringify(said) });
+    expect(await linesOf('NPY', folder)).toEqual([`meta.json: ${problem}`]);
+  });
+
+  test('may count a class without a node, and says a key that it does not know', async () => {
+    const said = { num_classes: 4, class_names: ['a', 'b', 'c', 'd'], class_name: 'e', more: 1 };
+    const folder = folderOf({ ...pathGraph, 'meta.json': JSON.stringify(said) });
+    const { manifest, story } = await tryImport('NPY', folder);
+    expect(manifest).toMatchObject({ num_classes: 4, class_names: ['a', 'b', 'c', 'd'] });
+    expect(story.notices).toContain('meta.json: class_name is not used; did you mean class_names?');
+  });
+
   test('must be JSON', async () => {
     const lines = await linesOf('NPY', folderOf({ ...pathGraph, 'meta.json': '{' }));
     expect(lines).toEqual([expect.stringContaining('meta.json: is not JSON')]);

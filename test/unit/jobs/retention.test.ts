@@ -341,3 +341,23 @@ test('a round walks the ended jobs that go, not all, and 500 at a time', async (
   expect(looks).toEqual([500, 500, 500, 0, 500]);
   expect(turns).toBeGreaterThan(2);
 }, 30_000);
+
+describe('folders of jobs that no record knows', () => {
+  test('are told and stay; what a deletion keeps or leaves is none of them', async () => {
+    const { store, file, retention, jobsFolder } = workbench();
+    endedJob(store, 'mine');
+    file(`jobs/${store.getJob('mine')?.uid}/attempts/1/log/a.log`, 10);
+    file('jobs/lost/attempts/1/log/a.log', 10);
+    file('jobs/lost/checkpoint/last.safetensors', 10);
+    file('jobs/images-only/images/1.image', 10);
+    file('jobs/kept/checkpoint/last.safetensors', 10);
+    file('jobs/half.tmp-1/attempts/1/log/a.log', 10);
+    file('jobs/a file', 10);
+    const expected = ['images-only', 'lost'].map((name) => join(jobsFolder, name));
+    expect([...(await retention.orphans())].sort()).toEqual(expected);
+    await retention.collect({ dryRun: false });
+    expect([...(await retention.orphans())].sort()).toEqual(expected);
+    store.deleteJob('mine', { force: false, keepCheckpoint: false });
+    expect(await retention.orphans()).toHaveLength(2);
+  });
+});

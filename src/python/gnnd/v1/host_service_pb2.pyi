@@ -184,11 +184,13 @@ class GarbageItem(_message.Message):
     def __init__(self, kind: _Optional[_Union[GarbageKind, str]] = ..., name: _Optional[str] = ..., bytes: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class CollectGarbageResponse(_message.Message):
-    __slots__ = ("items", "item_count", "bytes")
+    __slots__ = ("items", "item_count", "bytes", "orphans")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     ITEM_COUNT_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
+    ORPHANS_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[GarbageItem]
     item_count: int
     bytes: int
-    def __init__(self, items: _Optional[_Iterable[_Union[GarbageItem, _Mapping]]] = ..., item_count: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
+    orphans: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, items: _Optional[_Iterable[_Union[GarbageItem, _Mapping]]] = ..., item_count: _Optional[int] = ..., bytes: _Optional[int] = ..., orphans: _Optional[_Iterable[str]] = ...) -> None: ...
