@@ -1,3 +1,4 @@
+import { lstatSync, readdirSync } from 'node:fs';
 import { open, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { entriesOf, filesBelow, type SizedFile } from '../base/files.ts';
@@ -75,6 +76,20 @@ export class LogFolder {
     return allLogs ? [...cuts, ...beyondInAll(kept, limits.logsBytes)] : cuts;
   }
 
+  /**
+   * What is beyond the limit of a job among logs that are written now. Cheap: it is asked for a few
+   * times a second, so that nobody fills the disk between two looks at all of them.
+   */
+  growing({ jobLogsBytes }: LogLimits, live: LogSweep['live']): readonly LogCut[] {
+    const folders = [...live].map(([uid, attempt]) =>
+      join(this.#jobsFolder, uid, 'attempts', String(attempt), 'log'),
+    );
+    return [...folders, this.#tasksFolder].flatMap((folder) => {
+      const files = logsIn(folder);
+      return totalOf(files) > jobLogsBytes ? beyondOfJob(files, jobLogsBytes).cuts : [];
+    });
+  }
+
   async #uids(): Promise<readonly string[]> {
     const entries = await entriesOf(this.#jobsFolder);
     const uids = new Set(entries.filter((one) => one.isDirectory()).map(({ name }) => name));
@@ -105,6 +120,21 @@ export class LogFolder {
     else this.#ended.delete(uid);
     return files;
   }
+}
+
+function logsIn(folder: string): readonly LogFile[] {
+  let names: readonly string[];
+  try {
+    names = readdirSync(folder);
+  } catch {
+    return [];
+  }
+  return names.flatMap((name) => {
+    const path = join(folder, name);
+    const stats = name.endsWith('.log') ? lstatSync(path, { throwIfNoEntry: false }) : undefined;
+    if (stats?.isFile() !== true) return [];
+    return [{ path, bytes: stats.size, atMs: stats.mtimeMs, isLive: true }];
+  });
 }
 
 function uidOf(jobsFolder: string, path: string): string {

@@ -68,6 +68,8 @@ export interface RetentionOptions {
 export const retentionSlice = { jobs: 500, events: 1000, operations: 1000 } as const;
 
 const periodMs = 60_000;
+/** Between looks at logs that are written: a job writes beyond its limit for so long at most. */
+const logLookMs = 250;
 /** Logs of ended jobs do not grow: they are looked at every so many rounds. */
 const roundsPerLook = 15;
 const dayMs = 24 * 60 * 60_000;
@@ -83,6 +85,7 @@ interface Plan {
 export function createRetention(options: RetentionOptions): Retention {
   const rounds = new Rounds(options);
   let timer: NodeJS.Timeout | null = null;
+  let logTimer: NodeJS.Timeout | null = null;
   let number = 0;
   const round = async () => {
     number += 1;
@@ -109,10 +112,12 @@ export function createRetention(options: RetentionOptions): Retention {
       void options.deletion.settle();
       void tellOrphans().catch(() => {});
       timer ??= setTimeout(round, periodMs).unref();
+      logTimer ??= setInterval(() => rounds.boundLogs(), logLookMs).unref();
     },
     async close() {
       if (timer !== null) clearTimeout(timer);
-      timer = null;
+      if (logTimer !== null) clearInterval(logTimer);
+      [timer, logTimer] = [null, null];
       await rounds.close();
       await options.deletion.close();
     },
@@ -123,6 +128,7 @@ class Rounds {
   readonly #options: RetentionOptions;
   readonly #logs: LogFolder;
   #last: Promise<unknown> = Promise.resolve();
+  #cutting: Promise<void> = Promise.resolve();
   #closed = false;
 
   constructor(options: RetentionOptions) {
@@ -154,9 +160,24 @@ class Rounds {
     return round;
   }
 
+  /** Cuts logs that grow beyond a job's limit while they are written. */
+  boundLogs(): void {
+    const { limits, log } = this.#options;
+    const cuts = this.#logs.growing(limits, this.#liveAttempts());
+    if (cuts.length === 0) return;
+    // A round that removes for minutes is not waited for; one that cuts the same file cuts it once.
+    const cutting = this.#cutting.then(async () => {
+      for (const cut of cuts) await this.#logs.apply(cut);
+    });
+    this.#cutting = cutting.catch((error: unknown) => {
+      log.error('retention.failed', { error: messageOf(error) });
+    });
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     await this.#last.catch(() => {});
+    await this.#cutting;
   }
 
   async #plan(allLogs: boolean): Promise<Plan> {

@@ -226,6 +226,29 @@ describe('logs', () => {
     expect(names(await retention.collect({ dryRun: true }))).toEqual([]);
   });
 
+  test('of executors that run are cut soon after they grew, not by the minute', async () => {
+    const { retention, live, folder, file } = workbench({ jobLogsBytes: 1000 });
+    const logs = ['jobs/uid-live/attempts/2/log/trainer.log', 'log/import.log'];
+    for (const log of logs) mkdirSync(dirname(join(folder, log)), { recursive: true });
+    const small = file('jobs/uid-live/attempts/2/log/sampler.log', 100);
+    live({ number: 2 });
+    retention.start();
+    for (const log of logs) {
+      const path = join(folder, log);
+      const executor = openSync(path, 'a');
+      onTestFinished(() => closeSync(executor));
+      for (const again of ['first', 'second']) {
+        writeSync(executor, `${again} ${'x'.repeat(5000)}\n`);
+        writeSync(executor, `${again} end\n`);
+        const isCut = () => /^\[gnnd removed[^x]* end\n$/.test(readFileSync(path, 'utf8'));
+        await expect.poll(isCut, { timeout: 10_000 }).toBe(true);
+        writeSync(executor, 'after\n');
+        expect(readFileSync(path, 'utf8').endsWith(`${again} end\nafter\n`)).toBe(true);
+      }
+    }
+    expect(readFileSync(small, 'utf8')).toBe('x'.repeat(100));
+  });
+
   test('of exports are cut, too', async () => {
     const { retention, file } = workbench({ jobLogsBytes: 1000 });
     const path = file('log/export.log', 5000, dayMs);
