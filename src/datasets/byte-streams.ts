@@ -80,16 +80,13 @@ export async function openSource(path: string): Promise<FileHandle> {
   }
 }
 
-/** Of a file that says what others are: people write it, or a program that knows its few facts. */
-const describedMaxBytes = 16 << 20;
-
 /** All of a small file of a source, as text. Throws ImportFailure as `openSource` does. */
-export async function sourceText(path: string): Promise<string> {
+export async function sourceText(path: string, maxBytes: number): Promise<string> {
   const file = await openSource(path);
   try {
     const { size } = await file.stat();
-    if (size > describedMaxBytes) {
-      const most = `at most ${describedMaxBytes >> 20} MiB are read of it`;
+    if (size > maxBytes) {
+      const most = `at most ${maxBytes >> 20} MiB are read of it`;
       throw badFile(basename(path), `has ${size} bytes, ${most}`);
     }
     return await file.readFile('utf8');

@@ -154,6 +154,8 @@ export class CsvSplitter {
   readonly #comments: string;
   #rest = '';
   #isStart = true;
+  /** Within a line that is too long to be kept. */
+  #isSkipping = false;
 
   constructor({ separator, comments = '' }: CsvForm = { separator: ',' }) {
     this.#separator = separator;
@@ -169,7 +171,7 @@ export class CsvSplitter {
     const isFirst = this.#isStart && text !== '';
     if (isFirst) this.#isStart = false;
     const piece = isFirst && text.startsWith(byteOrderMark) ? text.slice(1) : text;
-    this.#rest += piece;
+    this.#rest += this.#isSkipping ? this.#afterSkipped(piece) : piece;
     const rows: CsvRow[] = [];
     let at = 0;
     let quote = this.#rest.indexOf('"');
@@ -232,11 +234,18 @@ export class CsvSplitter {
   /** Takes the first line of an endless record as a bad one, and goes on after it. */
   #giveUp(rows: CsvRow[]): void {
     const newline = this.#rest.indexOf('\n');
-    const end = newline < 0 ? this.#rest.length : newline;
     const problem = `is longer than ${recordCharsMax >> 20} MiB: is a quote not closed?`;
     rows.push({ line: this.line, fields: [], problem });
     this.line += 1;
-    this.#rest = this.#rest.slice(end + 1);
+    this.#isSkipping = newline < 0;
+    this.#rest = newline < 0 ? '' : this.#rest.slice(newline + 1);
+  }
+
+  /** Text from the end of a line on that is too long to be kept; the line was told of. */
+  #afterSkipped(text: string): string {
+    const newline = text.indexOf('\n');
+    this.#isSkipping = newline < 0;
+    return newline < 0 ? '' : text.slice(newline + 1);
   }
 }
 

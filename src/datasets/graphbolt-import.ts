@@ -26,6 +26,8 @@ import type { ScratchRows } from './scratch-rows.ts';
  */
 
 const metadataName = 'metadata.yaml';
+/** It names a few files, and YAML is slow to read. */
+const metadataMaxBytes = 1 << 20;
 const sets = { train: 'train_set', val: 'validation_set', test: 'test_set' } as const;
 type SetName = keyof typeof sets;
 
@@ -204,7 +206,7 @@ async function vectorOf(
 /** Throws ImportFailure with everything that is wrong with it. */
 async function readMetadata(context: ImportContext): Promise<Described> {
   const { source, problems } = context;
-  const text = await sourceText(join(source, metadataName));
+  const text = await sourceText(join(source, metadataName), metadataMaxBytes);
   let root: unknown;
   try {
     root = parse(text);

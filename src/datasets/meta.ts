@@ -18,6 +18,8 @@ export interface Meta {
 }
 
 const file = 'meta.json';
+/** Names of a million classes. */
+const maxBytes = 16 << 20;
 const countKeys = ['num_nodes', 'num_edges', 'num_features', 'num_classes'] as const;
 const splitKeys = ['train', 'val', 'test'] as const;
 const listKeys = ['class_names', 'feature_names'] as const;
@@ -32,7 +34,7 @@ export async function readMeta({
   const path = join(folder, file);
   if (!existsSync(path)) return null;
   let parsed: unknown;
-  const text = await sourceText(path);
+  const text = await sourceText(path, maxBytes);
   try {
     parsed = JSON.parse(text);
   } catch (error) {

@@ -90,6 +90,9 @@ function linesProblem(lines: number, nodes: number): string {
   return `has ${formatCount(lines)} lines, ${expected}`;
 }
 
+/** Nobody reads on where names are longer. */
+const nameMaxBytes = 1 << 20;
+
 /** What `names.txt` calls the nodes, where there is one. */
 async function copyNames(context: ImportContext): Promise<void> {
   const { source, writer, problems, signal } = context;
@@ -98,11 +101,18 @@ async function copyNames(context: ImportContext): Promise<void> {
   const nodes = writer.written('labels')?.rows ?? 0;
   let lines = 0;
   let last = 0;
+  let lineBytes = 0;
   const chunks = async function* (): AsyncGenerator<Uint8Array> {
     for await (const chunk of fileChunks(path)) {
       signal.throwIfAborted();
       for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) lines += 1;
       last = chunk.at(-1) ?? last;
+      const end = chunk.lastIndexOf(10);
+      lineBytes = end < 0 ? lineBytes + chunk.length : chunk.length - end - 1;
+      if (lineBytes > nameMaxBytes) {
+        const what = `has more than ${nameMaxBytes} bytes, expected the name of a node`;
+        throw badFile(`names.txt:${lines + 1}`, what);
+      }
       yield chunk;
     }
   };

@@ -505,6 +505,19 @@ describe('a meta.json beside the arrays', () => {
     expect(story.notices).toContain('meta.json: class_name is not used; did you mean class_names?');
   });
 
+  test('and a names.txt are not read where they are too long to be such', async () => {
+    const long = 'x'.repeat(17 << 20);
+    expect(await linesOf('NPY', folderOf({ ...pathGraph, 'meta.json': long }))).toEqual([
+      'meta.json: has 17825792 bytes, at most 16 MiB are read of it',
+    ]);
+    expect(await linesOf('NPY', folderOf({ ...pathGraph, 'names.txt': `a\n${long}` }))).toEqual([
+      'names.txt:2: has more than 1048576 bytes, expected the name of a node',
+    ]);
+    expect(await linesOf('GRAPHBOLT', folderOf({ 'metadata.yaml': long }))).toEqual([
+      'metadata.yaml: has 17825792 bytes, at most 1 MiB are read of it',
+    ]);
+  });
+
   test('must be JSON', async () => {
     const lines = await linesOf('NPY', folderOf({ ...pathGraph, 'meta.json': '{' }));
     expect(lines).toEqual([expect.stringContaining('meta.json: is not JSON')]);

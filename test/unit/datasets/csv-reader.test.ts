@@ -46,6 +46,20 @@ describe('CsvSplitter', () => {
     expect(splitter.push('4,5\n')[0]).toEqual({ line: 2, fields: [long, '3'], problem: null });
   });
 
+  test('tells of a line without end once, and keeps none of it', () => {
+    const splitter = new CsvSplitter();
+    const long = 'x'.repeat(1 << 20);
+    const told = Array.from({ length: 60 }, () => splitter.push(long)).flat();
+    expect(told.map(({ line, problem }) => `${line}: ${problem}`)).toEqual([
+      '1: is longer than 16 MiB: is a quote not closed?',
+    ]);
+    expect(splitter.lineOfEnd).toBe(2);
+    expect(splitter.push(`${long}\n1,2\n`)).toEqual([
+      { line: 2, fields: ['1', '2'], problem: null },
+    ]);
+    expect(splitter.end()).toEqual([]);
+  });
+
   test('gives the same records however the text is cut', () => {
     forAll(200, (random) => {
       const field = () => random.pick(['', 'a', '1.5', '"q,""\n"', '"x"', 'b c']);
