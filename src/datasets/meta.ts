@@ -102,16 +102,19 @@ class MetaReader {
 
   texts(key: string, value: unknown): readonly string[] | null {
     if (value === undefined || value === null) return null;
-    const isText = (name: unknown): name is string => typeof name === 'string' && name !== '';
+    const isText = (name: unknown): name is string => typeof name === 'string';
     if (Array.isArray(value) && value.every(isText)) return value;
-    this.#wrong(key, value, 'a list of texts that are not empty');
+    this.#wrong(key, value, 'a list of texts');
     return null;
   }
 
   classNames(key: string, value: unknown): readonly string[] | null {
     const names = this.texts(key, value);
-    const twice = names?.find((name, at) => names.indexOf(name) !== at);
-    if (twice !== undefined) this.#problems.add(file, `${key} has ${JSON.stringify(twice)} twice`);
+    const wrong = names?.find((name, at) => name === '' || names.indexOf(name) !== at);
+    if (wrong === '') this.#problems.add(file, `${key} has one that is empty`);
+    else if (wrong !== undefined) {
+      this.#problems.add(file, `${key} has ${JSON.stringify(wrong)} twice`);
+    }
     return names;
   }
 
