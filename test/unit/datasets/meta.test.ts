@@ -73,8 +73,14 @@ describe('a meta.json beside the arrays', () => {
       'has 3 class_names, expected one for each of the 4 classes',
     ],
     [{ class_names: ['a', 'b', 'a'] }, 'class_names has "a" twice'],
-    [{ class_names: ['a', 1, 'c'] }, 'says class_names is ["a",1,"c"], expected a list of texts'],
-    [{ class_names: 'abc' }, 'says class_names is "abc", expected a list of texts'],
+    [
+      { class_names: ['a', 1, 'c'] },
+      'says class_names is ["a",1,"c"], expected a list of texts that are not empty',
+    ],
+    [
+      { class_names: 'abc' },
+      'says class_names is "abc", expected a list of texts that are not empty',
+    ],
     [{ num_classes: 2 }, 'says num_classes is 2, but labels.npy has 3 classes'],
     [{ num_nodes: '3' }, 'says num_nodes is "3", expected a whole number of 0 or more'],
     [{ undirected: 'yes' }, 'says undirected is "yes", expected true or false'],
