@@ -80,6 +80,12 @@ describe('one graph has one digest, whichever library wrote it', () => {
     ['a folder of GraphSAINT', 'plain-graphsaint', 'plain'],
     ['a folder of GraphSAGE', 'plain-graphsage', 'plain'],
     ['a folder of Planetoid', 'planetoid', 'planetoid'],
+    ['GML', 'plain.gml', 'plain'],
+    ['GraphML', 'plain.graphml', 'plain'],
+    ['GEXF', 'plain.gexf', 'plain'],
+    ['JSON with links', 'plain-links.json', 'plain'],
+    ['JSON with edges', 'plain-edges.json', 'plain'],
+    ['GraphML by another name', 'plain-by-another-name.txt', 'plain'],
   ])('%s', async (_, file, reference) => {
     if (python === null) return;
     onTestFailed(() => void process.stderr.write(`GNND_SEED=${seed}\n`));
@@ -159,6 +165,13 @@ describe('what cannot be imported is named', () => {
       'several-types.pt',
       /^several-types\.pt: has 2 types of nodes \(paper, author/,
     ],
+    [
+      'labels of two kinds',
+      'mixed-labels.graphml',
+      /^mixed-labels\.graphml node n3: has y 'red', which is of another kind than most/,
+    ],
+    ['a graph without nodes', 'empty.gml', /^empty\.gml: has no node/],
+    ['XML that is cut off', 'cut.graphml', /^cut\.graphml: networkx cannot read it as graphml/],
     ['several graphs', 'a-list.pt', /^a-list\.pt: holds a list, which is no graph/],
     ['code', 'code.pt', /^code\.pt: holds \S+, which is no data: load it in Python/],
     ['a file that is cut off', 'damaged.pt', /^damaged\.pt: is no whole file of torch\.save/],

@@ -187,6 +187,23 @@ for part, values in parts.items():
 split = {"train": np.arange(8), "val": np.arange(8, n - 5), "test": tests}
 np.savez(folder / "reference-planetoid.npz", x=x, y=y, edge_index=plain, **split)
 
+graph = nx.Graph()
+word = {at: name for name, mask in masks.items() for at in np.flatnonzero(mask)}
+for node in range(n):
+    row = {f"f{at}": float(value) for at, value in enumerate(x[node])}
+    graph.add_node(f"n{node}", y=int(y[node]), split=word[node], **row)
+graph.add_edges_from((f"n{u}", f"n{v}") for u, v in half.T)
+nx.write_gml(graph, folder / "plain.gml")
+nx.write_graphml(graph, folder / "plain.graphml")
+nx.write_gexf(graph, folder / "plain.gexf")
+json.dump(nx.node_link_data(graph, edges="links"), (folder / "plain-links.json").open("w"))
+json.dump(nx.node_link_data(graph, edges="edges"), (folder / "plain-edges.json").open("w"))
+(folder / "plain-by-another-name.txt").write_bytes((folder / "plain.graphml").read_bytes())
+graph.nodes["n3"]["y"] = "red"
+nx.write_graphml(graph, folder / "mixed-labels.graphml")
+(folder / "empty.gml").write_text("graph [ ]")
+(folder / "cut.graphml").write_text("<graphml>")
+
 
 class Code:
     """What a pickle must not do here."""
