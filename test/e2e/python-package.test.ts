@@ -82,6 +82,9 @@ test('takes a graph of other libraries for what it is', (context) =>
 test('takes graphs as people have them, and names what is wrong with them', (context) =>
   unittest(context, ['test_found'], { withLibraries: true }));
 
+test('has one digest of a random graph, whichever way it comes in', (context) =>
+  unittest(context, ['test_ways'], { withLibraries: true }));
+
 test('gives torch_geometric a module that computes the logits that gnnd predicts', (context) =>
   unittest(context, ['test_extras.Modules'], { withLibraries: true }));
 

@@ -82,6 +82,15 @@ class ImportFailed(GnndError):
     """An import failed; `violations` has every problem with its file (and line, in tables)."""
 
 
+class ImportRefused(InvalidRequest, ImportFailed):
+    """Arrays, frames or a graph cannot be imported, which this package saw before the daemon did."""
+
+    def __str__(self) -> str:
+        if len(self.violations) != 1:
+            return super().__str__()
+        return f"{self.message}: {self.violations[0]}"
+
+
 class JobFailed(GnndError):
     """A job ended FAILED; `reason` and the message say why."""
 
@@ -108,7 +117,8 @@ _kinds: dict[str, type[GnndError]] = {
 
 def wrong(call: str, *violations: Violation) -> InvalidRequest:
     """The error of a call, as its caller wrote it, that this package refuses before the daemon."""
-    return InvalidRequest(f"{call} cannot take this", violations=violations)
+    kind = ImportRefused if call.startswith(("import_", "an import")) else InvalidRequest
+    return kind(f"{call} cannot take this", violations=violations)
 
 
 def missing(package: str, extra: str, what: str) -> MissingPackage:

@@ -152,9 +152,9 @@ class Parts:
         """An edge as its person has it, before it was sorted by its target."""
         ends = self.arrays.get("edge_index")
         if ends is None or ends.ndim != 2 or at >= ends.shape[1]:
-            return f"edge {at}"
+            return f"the edge at index {at}"
         source, target = (self.node(int(end)).removeprefix("node ") for end in ends[:, at])
-        return f"edge {at}, from {source} to {target},"
+        return f"the edge at index {at}, from {source} to {target},"
 
     def _ends(self, key: str, values: Any) -> np.ndarray:
         if is_sparse(values):
@@ -169,7 +169,7 @@ class Parts:
         if int(found.min()) >= 0 and int(found.max()) < nodes:
             return found
         row, at = np.argwhere((found < 0) | (found >= nodes))[0].tolist()
-        ends = f"edge {at}, from {found[0, at]} to {found[1, at]},"
+        ends = f"the edge at index {at}, from {found[0, at]} to {found[1, at]},"
         which = "source" if row == 0 else "target"
         raise Unfit(f"{ends} has a {which} that no node is: expected 0 to {nodes - 1:,}")
 

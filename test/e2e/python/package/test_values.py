@@ -138,11 +138,13 @@ class Numbers(Refusals):
         self.assertRegex(text, "node 'c', column 1 has -1e.300, beyond")
         weights = [1, 2**24 + 1, 1, 1]
         [notice] = graph(edge_weights=weights).notices
-        self.assertRegex(notice, "16777217 of edge 1, from 1 to 2, becomes")
+        self.assertRegex(notice, "16777217 of the edge at index 1, from 1 to 2, becomes")
         self.assertEqual(graph(edge_weights=[1, 2, 3, 0]).arrays["edge_weights"].dtype.kind, "f")
         for wrong in (-1, NAN, np.inf):
             text = self.refused(edge_weights=[1, 1, wrong, wrong], node_names=list("abcd"))
-            self.assertRegex(text, "edge 2, from 'c' to 'd', has .* and 1 more: expected a number")
+            self.assertRegex(
+                text, "the edge at index 2, from 'c' to 'd', has .* and 1 more: expected a number"
+            )
 
     def test_that_are_not_finite_are_named_where_there_are_names(self):
         features = np.array([[1, 2], [3, NAN], [5, 6], [np.inf, 8]])
@@ -165,7 +167,9 @@ class Numbers(Refusals):
             ([[0, 1], [1, 4]], "t"),
         ):
             text = self.refused(edge_index=wrong)
-            self.assertRegex(text, f"edge 1, .*{said}.* that no node is: expected 0 to 3")
+            self.assertRegex(
+                text, f"the edge at index 1, .*{said}.* that no node is: expected 0 to 3"
+            )
         self.assertRegex(self.refused(edge_index=np.zeros((9, 2), int)), r"give its \.T")
 
 
