@@ -83,7 +83,7 @@ class ImportFailed(GnndError):
 
 
 class ImportRefused(InvalidRequest, ImportFailed):
-    """Arrays, frames or a graph cannot be imported, which this package saw before the daemon did."""
+    """Arrays, frames or a graph cannot be imported: this package saw it before the daemon."""
 
     def __str__(self) -> str:
         if len(self.violations) != 1:
