@@ -120,9 +120,10 @@ export class ArrayImport {
     return this.#set.nameOf('labels') === null && !this.#hasSplits && asked === 'CLASSIFICATION';
   }
 
-  /** Nodes, as the labels say, or where there are none the features. */
+  /** Nodes, as the labels say, or where there are none the features, or else meta.json. */
   get #nodeRows(): number | undefined {
-    return (this.#headers.get('labels') ?? this.#headers.get('features'))?.shape[0];
+    const array = this.#headers.get('labels') ?? this.#headers.get('features');
+    return array?.shape[0] ?? this.#set.meta?.counts.get('num_nodes');
   }
 
   /** Runs `work` on an opened array; what is wrong with the array becomes problems. */
@@ -316,7 +317,12 @@ export class ArrayImport {
     { numNodes, numEdges }: { readonly numNodes: number | undefined; readonly numEdges: number },
   ): Promise<void> {
     const { writer, problems } = this.#context;
-    if (numNodes === undefined) return;
+    if (numNodes === undefined) {
+      const isGiven = this.#set.nameOf('labels') !== null || this.#set.nameOf('features') !== null;
+      const why = 'without labels and features nobody knows how many nodes there are';
+      if (!isGiven) problems.add(source.path, `${why}: say num_nodes in a meta.json beside it`);
+      return;
+    }
     const isWeighted = weightSource !== null;
     const { folder } = writer;
     const sorter = this.#set.isTable

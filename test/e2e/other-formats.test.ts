@@ -120,6 +120,12 @@ describe('what a source has not', () => {
     expect(mixed).toBe('random_split: the source has a split: leave this out, or the split');
   });
 
+  test('labels and features may lack, too', async () => {
+    if (python === null) return;
+    const made = await imported(place('bare.gml'));
+    expect(made).toMatchObject({ numNodes: 2n, numEdges: 2n, numFeatures: 2, numClasses: 0 });
+  });
+
   const usual = { validation: 0.2, test: 0.2 };
 });
 

@@ -46,7 +46,9 @@ def read(path: Path, *, directed: bool = False) -> Graph:
         names = ", ".join(reader.vector(reader.text))
         text = f"has {types} types of nodes ({names}) and {relations} of edges"
         raise reader.wrong(f"{text}: gnnd learns from one; dgl.to_homogeneous makes one graph")
-    return graph_of(node_data[0], edge_data[0] if edge_data else {}, ends[0], path.name)
+    graph = graph_of(node_data[0], edge_data[0] if edge_data else {}, ends[0], path.name)
+    graph.num_nodes = num_nodes[0]
+    return graph
 
 
 def graph_of(

@@ -74,6 +74,8 @@ class Graph:
     feature_names: Sequence[str] | None = None
     #: Each edge is there in both directions.
     undirected: bool = False
+    #: Needed where there are neither features, labels nor rows of edges.
+    num_nodes: int | None = None
     #: What the source says is learnt of a node: CLASSIFICATION, MULTI_LABEL or REGRESSION.
     task: str | None = None
     #: What a user should know of how it was read, a sentence each.

@@ -91,7 +91,7 @@ def read(path: Path, *, directed: bool = False) -> Graph:
     if not nodes:
         raise FormatError(Problem(path.name, "has no node"))
     columns = _columns(found, nodes)
-    graph = Graph({}, node_names=[str(node) for node in nodes])
+    graph = Graph({}, node_names=[str(node) for node in nodes], num_nodes=len(nodes))
     if graph.node_names == [str(at) for at in range(len(nodes))]:
         graph.node_names = None
     taken = []

@@ -124,6 +124,8 @@ def graph_of(loaded: Any, file: Path) -> Graph:
             "edge_attr is not used: models here read no features of edges, but one weight an edge"
         )
     graph = Graph(_arrays(fields, file), notices=notices)
+    count = fields.get("num_nodes")
+    graph.num_nodes = int(count) if isinstance(count, int) else None
     if not {"edge_index", "indptr"} & graph.arrays.keys():
         has = ", ".join(sorted(map(str, fields))) or "nothing"
         kind = type(data).__name__

@@ -30,6 +30,7 @@ def write(graph: Graph, folder: Path, wrote: Callable[[float], None]) -> None:
         "task": graph.task,
         "class_names": graph.class_names,
         "feature_names": graph.feature_names,
+        "num_nodes": graph.num_nodes,
     }
     if graph.class_names is not None:
         # Also those that no node has.

@@ -201,6 +201,7 @@ json.dump(nx.node_link_data(graph, edges="edges"), (folder / "plain-edges.json")
 (folder / "plain-by-another-name.txt").write_bytes((folder / "plain.graphml").read_bytes())
 graph.nodes["n3"]["y"] = "red"
 nx.write_graphml(graph, folder / "mixed-labels.graphml")
+(folder / "bare.gml").write_text("graph [ node [ id 7 ] node [ id 9 ] edge [ source 7 target 9 ] ]")
 (folder / "empty.gml").write_text("graph [ ]")
 (folder / "cut.graphml").write_text("<graphml>")
 

@@ -37,6 +37,16 @@ test.each([
   expect(notices).toEqual([expect.stringContaining('there are no labels')]);
 });
 
+test('edges alone need a number of nodes', async () => {
+  const edges = { 'edge_index.npy': edgeIndex(0, 2, /* to */ 1, 1) };
+  expect(await linesOf('NPY', folderOf(edges))).toEqual([
+    expect.stringMatching(/^edge_index\.npy: .* how many nodes.*num_nodes in a meta\.json/),
+  ]);
+  const counted = folderOf({ ...edges, 'meta.json': '{"num_nodes": 4}' });
+  const { manifest } = await tryImport('NPY', counted);
+  expect(manifest).toMatchObject({ num_nodes: 4, num_edges: 2, num_features: 4 });
+});
+
 test('labels without a training split, and a split without labels, are mistakes', async () => {
   const labels = { ...unlabelled, 'labels.npy': int32(0, 1, 0) };
   expect(await linesOf('NPY', folderOf(labels))).toEqual([
