@@ -189,15 +189,20 @@ async function typescriptBuild() {
     parts.filter((part) => part.isDirectory() === isFolder).map(({ name }) => join('src', name)),
   );
   const digest = digestOf({
-    folders: folders.sort(),
+    folders: [...folders.sort(), 'src/python/gnnd_formats'],
     files: [...files.sort(), 'tsconfig.json', 'tsconfig.build.json', 'package-lock.json'],
   });
-  await once('typescript', digest, ['dist/main.js', 'dist/web/index.html'], async () => {
-    say('typescript', 'compiling the daemon, gnnctl and the page to dist/');
-    rmSync('dist', { recursive: true, force: true });
-    rmSync('build/tsc.tsbuildinfo', { force: true });
-    await run('typescript', 'npm', ['run', 'build']);
-  });
+  await once(
+    'typescript',
+    digest,
+    ['dist/main.js', 'dist/web/index.html', 'dist/python'],
+    async () => {
+      say('typescript', 'compiling the daemon, gnnctl and the page to dist/');
+      rmSync('dist', { recursive: true, force: true });
+      rmSync('build/tsc.tsbuildinfo', { force: true });
+      await run('typescript', 'npm', ['run', 'build']);
+    },
+  );
   // So that `npx gnnd` and `npx gnnctl` work in the clone.
   for (const [name, target] of Object.entries({
     gnnd: 'dist/main.js',

@@ -43,7 +43,7 @@ async function convert(
     cwd: folder,
     env: {
       ...{ PATH: process.env['PATH'], LANG: 'C.UTF-8', TMPDIR: folder, HOME: folder },
-      ...{ PYTHONPATH: join(packageRoot, 'src', 'python'), PYTHONDONTWRITEBYTECODE: '1' },
+      ...{ PYTHONPATH: join(packageRoot, 'dist', 'python'), PYTHONDONTWRITEBYTECODE: '1' },
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

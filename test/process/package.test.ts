@@ -27,11 +27,12 @@ test('the package has what runs and what builds it, no test and nothing that was
   const needed = [
     ...['dist/main.js', 'dist/cli/main.js', 'dist/executor/main.js', 'dist/web/index.html'],
     ...['deploy/setup.mjs', 'deploy/gnnd.service', 'CMakeLists.txt', 'native/cmake/train.cmake'],
+    'dist/python/gnnd_formats/__main__.py',
     ...['proto/gnnd/v1/job.proto', 'proto/contract/exit-codes.yaml', 'LICENSE', 'README.md'],
   ];
   expect(needed.filter((path) => !files.includes(path))).toEqual([]);
   const folders = /(^|\/)(test|tests|fixtures|bench|node_modules|\.[^/]+|build|src)\//;
-  const names = /\.test\.|\.(ts|[jt]s\.map|tsbuildinfo|py[co]?|log|npz)$/;
+  const names = /\.test\.|\.(ts|[jt]s\.map|tsbuildinfo|pyc|log|npz)$/;
   expect(files.filter((path) => folders.test(path) || names.test(path))).toEqual([]);
   const telling = files.filter((path) =>
     readFileSync(join(repository, path), 'latin1').includes(repository),
