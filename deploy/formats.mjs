@@ -1,4 +1,4 @@
-// Puts the program that reads formats of other libraries (src/python/gnnd_formats) beside what runs.
+// Puts the program that reads formats of other libraries (src/python/gnnd_formats) into dist.
 import { cpSync, rmSync } from 'node:fs';
 import { basename } from 'node:path';
 

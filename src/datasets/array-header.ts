@@ -36,7 +36,8 @@ function shapeProblem(role: ArrayRole, shape: readonly number[]): string | null 
     case 'features':
       return axes === 2 ? null : '[nodes, features]';
     case 'edge_index':
-      return axes === 2 && rows === 2 ? null : '[2, edges]';
+      if (axes === 2 && rows === 2) return null;
+      return columns === 2 ? '[2, edges]: store its transpose, edge_index.T.copy()' : '[2, edges]';
     case 'labels':
       return axes === 1 || (axes === 2 && columns > 0) ? null : '[nodes] or [nodes, labels]';
     case 'train':

@@ -165,8 +165,9 @@ async function formatOfFolder(
   if (isGraphBoltFolder(names)) return 'GRAPHBOLT';
   if (isOgbFolder(names)) return 'OGB';
   const tables = ['edges', 'nodes'];
-  const isCsv = tables.some((table) => csvNames(table).some((name) => names.has(name)));
-  const isParquet = tables.some((table) => parquetNames(table).some((name) => names.has(name)));
+  const small = new Set([...names].map((name) => name.toLowerCase()));
+  const isCsv = tables.some((table) => csvNames(table).some((name) => small.has(name)));
+  const isParquet = tables.some((table) => parquetNames(table).some((name) => small.has(name)));
   if (isCsv || isParquet) return isParquet ? 'PARQUET' : 'CSV';
   const arrays = ['indptr.npy', 'edge_index.npy', 'meta.json'];
   if (arrays.some((name) => names.has(name))) return 'NPY';

@@ -118,7 +118,9 @@ async function labelsIn(
   path: string,
 ): Promise<ReadonlyMap<string, TableRow>> {
   const labels = new Map<string, TableRow>();
-  const table = Table.of(context, await openEdgeList(context, path));
+  const opened = await openEdgeList(context, path);
+  if (opened.further > 0) throw badFile(opened.file, notLabels(2 + opened.further));
+  const table = Table.of(context, opened);
   for await (const rows of table.batches()) {
     for (const row of rows) {
       const id = textOf(row.fields[0] ?? '');
@@ -128,6 +130,11 @@ async function labelsIn(
   }
   table.countProblems();
   return labels;
+}
+
+function notLabels(columns: number): string {
+  const found = `has ${columns} columns, and a file of labels has two: a node and its label`;
+  return `${found}; a table of nodes with more is called nodes.csv, beside edges.csv`;
 }
 
 /** In the order of their numbers where all are numbers, else in that in which they came. */

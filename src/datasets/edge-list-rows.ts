@@ -17,6 +17,8 @@ export interface EdgeList {
   readonly ends: { readonly source: number; readonly target: number };
   /** -1: none. */
   readonly weight: number;
+  /** Columns that are neither ends nor a weight. */
+  readonly further: number;
   readonly notices: readonly string[];
   readonly fraction: number;
   /** Rows below the header, cut to the columns; may be read again. */
@@ -63,6 +65,7 @@ export async function openEdgeList(
     columns: Array.from({ length: width }, (_, at) => names[at] ?? `column ${at + 1}`),
     ends,
     weight,
+    further: Math.max(0, more),
     notices: left,
     get fraction() {
       return csv.fraction;

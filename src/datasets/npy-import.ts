@@ -37,6 +37,11 @@ export async function importNpzFile(context: ImportContext): Promise<DatasetFact
   if (has(/(^|\/)data\.pkl$/) && !has(/(^|\/)constants\.pkl$/)) throw new OtherFormat('PYG');
   const benchmark = ['adj_indptr.npy', 'node_features.npy'];
   if (benchmark.some((name) => members.includes(name))) throw new OtherFormat('BENCHMARK_NPZ');
+  if (['format.npy', 'shape.npy', 'indptr.npy'].every((name) => members.includes(name))) {
+    const what = 'is a matrix of scipy.sparse.save_npz, with nothing but edges';
+    const remedy = 'in Python client.import_scipy(PATH, NAME, features=…, labels=…) takes it';
+    throw badFile(basename(context.source), `${what}: ${remedy}`);
+  }
   if (context.directed) {
     const why = 'arrays say their direction themselves';
     throw badFile('directed', `is for lists of edges, and this is an .npz file of arrays: ${why}`);

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { badFile } from './problems.ts';
 
@@ -17,10 +17,12 @@ export function parquetNames(table: string): readonly string[] {
   return parquetEnds.map((end) => table + end);
 }
 
-/** The path of a table, or null. */
+/** The path of a table, whose name may have capital letters, or null. */
 export function tablePath(folder: string, table: string): string | null {
   const names = [...csvNames(table), ...parquetNames(table)];
-  return names.map((name) => join(folder, name)).find((path) => existsSync(path)) ?? null;
+  const there = new Map(readdirSync(folder).map((name) => [name.toLowerCase(), name]));
+  const found = names.find((name) => there.has(name));
+  return found === undefined ? null : join(folder, there.get(found) ?? found);
 }
 
 /** A file that has rows of a table, as messages call it. */

@@ -216,6 +216,12 @@ class ClassColumn implements TableLabels {
       classOf[this.#texts.get(name) ?? 0] = label;
     }
     const labels = this.#values.toArray();
+    const known = labels.reduce((sum, value) => sum + (value < 0 ? 0 : 1), 0);
+    if (classNames !== null && classNames.length === known && known > fewNames) {
+      const column = shown(this.#table.columns[this.#at] ?? '');
+      const remedy = `are they names? Then leave it out: --ignore-columns '${column}'`;
+      this.#notices.add(`${file}: each label in '${column}' is another text: ${remedy}`);
+    }
     for (const [at, value] of labels.entries()) {
       if (value < 0) labels[at] = -1;
       else if (classNames !== null) labels[at] = classOf[value] ?? -1;
@@ -238,6 +244,8 @@ const noLabels: TableLabels = {
   }),
 };
 
+/** So few labels differ by chance. */
+const fewNames = 4;
 /** Problems of this sort that are told one by one. */
 const noClassKept = 20;
 

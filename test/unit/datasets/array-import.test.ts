@@ -206,7 +206,7 @@ describe('what users of other libraries bring', () => {
     ]);
     const rows = npy('int64', [3, 2], BigInt64Array.of(0n, 1n, 1n, 2n, 2n, 0n));
     expect(await linesOf('NPY', folderOf({ ...nodes, 'edge_index.npy': rows }))).toEqual([
-      'edge_index.npy: has shape (3, 2), expected [2, edges]',
+      'edge_index.npy: has shape (3, 2), expected [2, edges]: store its transpose, edge_index.T.copy()',
     ]);
   });
 
@@ -276,6 +276,15 @@ describe('what users of other libraries bring', () => {
     const lines = await linesOf('NPZ', join(file, 'graph.npz'));
     expect(lines).toEqual([`graph.npz: is for Python to convert: ${format}`]);
   });
+});
+
+test('a matrix of SciPy alone is refused, since its rows are sources', async () => {
+  const names = ['format', 'shape', 'data', 'indptr', 'indices'];
+  const members = Object.fromEntries(names.map((name) => [`${name}.npy`, int64(0, 1)]));
+  const file = folderOf({ 'adj.npz': zip(members) });
+  expect(await linesOf('NPZ', join(file, 'adj.npz'))).toEqual([
+    expect.stringMatching(/^adj\.npz: is a matrix of scipy.*client\.import_scipy/),
+  ]);
 });
 
 describe('a graph that looks transposed', () => {

@@ -188,3 +188,11 @@ describe('a MUSAE folder', () => {
     expect(wiki.numbers('features.npy')).toEqual([0.25, 1, 2]);
   });
 });
+
+test('a file with more than labels is no file of labels', async () => {
+  const nodes = 'id,label,split,age\na,0,train,31\nb,1,val,28\n';
+  const source = folderOf({ 'nodes.txt': nodes, 'edges.txt': 'source,target\na,b\n' });
+  expect(await linesOf('EDGE_LIST', source)).toEqual([
+    expect.stringMatching(/^nodes\.txt: has 4 columns, .* two.*is called nodes\.csv/),
+  ]);
+});

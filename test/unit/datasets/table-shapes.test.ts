@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { detectFormat } from '../../../src/datasets/detect-format.ts';
 import { noChoices } from '../../../src/records/dataset-record.ts';
 import { folderOf, linesOf, makeFolder, parquet, tryImport } from './workbench.ts';
 
@@ -359,3 +360,24 @@ function zstd(text: string): Uint8Array {
   head.writeUIntLE(bytes.length * 8 + 1, 9, 3);
   return Buffer.concat([head, bytes]);
 }
+
+test('tables may have capital letters in their names', async () => {
+  const files = { 'Nodes.CSV': 'id,label,split,a\nx,0,train,1\ny,1,val,2\n' };
+  const source = folderOf({ ...files, 'Edges.csv': 'source,target\nx,y\n' });
+  expect(await detectFormat(source, null)).toEqual({ kind: 'format', format: 'CSV' });
+  const { manifest } = await tryImport('CSV', source);
+  expect(manifest).toMatchObject({ num_nodes: 2, num_features: 1, split: { train: 1, val: 1 } });
+});
+
+test('labels that are all different are told to be names', async () => {
+  const names = ['Ann', 'Bob', 'Cyd', 'Dan', 'Eve'];
+  const rows = names.map((name, at) => `${at},${name},${at === 0 ? 'val' : 'train'},${at}.5\n`);
+  const source = folderOf({
+    'nodes.csv': `id,label,split,a\n${rows.join('')}`,
+    'edges.csv': 'source,target\n0,1\n',
+  });
+  const { notices } = await tryImport('CSV', source);
+  expect(notices).toContainEqual(
+    expect.stringMatching(/are they names\?.*--ignore-columns 'label'/),
+  );
+});
