@@ -47,7 +47,8 @@ class GnndError(Exception):
         self.reason = reason
         self.violations = tuple(violations)
         self.metadata = dict(metadata or {})
-        super().__init__("\n  ".join([message, *map(str, self.violations)]))
+        told = [text for text in map(str, self.violations) if text != message]
+        super().__init__("\n  ".join([message, *told]))
 
 
 class InvalidRequest(GnndError, ValueError):

@@ -54,6 +54,8 @@ class Graph:
             meta["num_nodes"] = self.num_nodes
         if self.class_names is not None:
             meta["class_names"] = self.class_names
+            # Also those that no node has.
+            meta["num_classes"] = len(self.class_names)
         if self.feature_names is not None:
             meta["feature_names"] = self.feature_names
         texts = {"meta.json": json.dumps(meta)}

@@ -2,6 +2,7 @@
 
 import decimal
 import fractions
+import json
 import os
 import pathlib
 import tempfile
@@ -41,6 +42,11 @@ class Refusals(unittest.TestCase):
 class Labels(Refusals):
     def labels(self, given, **options):
         return graph(labels=given, **options).arrays["labels"]
+
+    def test_may_lack_a_class_that_has_a_name(self):
+        names = ["a", "b", "c", "d", "never seen"]
+        meta = json.loads(graph(labels=[0, 1, 2, 3], class_names=names).texts()["meta.json"])
+        self.assertEqual((meta["num_classes"], meta["class_names"]), (5, names))
 
     def test_keep_their_fractions_whatever_number_has_them(self):
         wanted = [0.25, 1.5, 2.75, 3.5]
