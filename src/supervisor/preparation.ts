@@ -98,7 +98,7 @@ export class Preparation {
     const task = {
       cores: input.devices.flatMap(({ cores }) => cores),
       threads: 1,
-      logPath: join(input.logFolder, 'load.log'),
+      logPath: join(input.logFolder, 'check.log'),
       instructionSet: native.hostInstructionSet(),
       signal: this.#checks.signal,
       stallMs: input.spec.timeouts.stallMs,
