@@ -1,4 +1,4 @@
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { makeFolder } from '../base/atomic-file.ts';
 import { topologyFd as childTopologyFd, type LoadOptions } from '../executor/protocol.ts';
 import type { CoreAddon, DatasetLocation } from '../native/contract.ts';
@@ -131,7 +131,8 @@ export async function loadFeatures(
   { dataset, datasetDigest, standardizedFolder: folder, moments = null }: FeaturesRequest,
   task: LoadTask,
 ): Promise<DatasetLocation> {
-  await witness.checkDataset({ folder: dataset.folder, digest: datasetDigest }, task);
+  const check = { ...task, logPath: join(dirname(task.logPath), 'check.log') };
+  await witness.checkDataset({ folder: dataset.folder, digest: datasetDigest }, check);
   if (folder === null) return { ...dataset, featuresPath: '' };
   const by = moments === null ? '' : `-by-${moments.digest.slice(0, 32)}`;
   const featuresPath = join(folder, `${datasetDigest.slice(0, 32)}${by}-standardized.npy`);
@@ -139,11 +140,11 @@ export async function loadFeatures(
   makeFolder(folder);
   const files = [featuresPath, momentsPath(featuresPath)];
   // Two at once write the same bytes, each to a temporary file of its own.
-  if (!(await witness.isSound(files, task))) {
+  if (!(await witness.isSound(files, check))) {
     const topology = { place: 'MEMORY', alias: false } as const;
     const from = { standardize: true, momentsPath: moments?.path ?? '' };
     await load({ location, ...from, topologyFd: null, topology }, { ...task, topologyFd: null });
-    await witness.made(files, task);
+    await witness.made(files, check);
   }
   return location;
 }

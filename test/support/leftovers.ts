@@ -9,7 +9,7 @@ export function unlistedFiles(state: string): readonly string[] {
     /^LOCK$/,
     /^store\/gnnd\.db(-wal|-shm|\.reserve)?$/,
     /^datasets\/[^/]+\/[^/]+$/,
-    /^cache\/features\/[^/]+(\.npy(\.moments)?|-hotness\.json)$/,
+    /^cache\/features\/[^/]+(\.npy(\.moments)?|-hotness\.json)(\.sha256)?$/,
     /^cache\/propagations\/[^/]+\/(rows\/)?[^/]+$/,
     /^jobs\/[^/]+\/attempts\/\d+\/(log\/[^/]+\.log|timeline\.json)$/,
     /^jobs\/[^/]+\/checkpoint\/(last\.safetensors|best\.safetensors|MANIFEST\.json)$/,

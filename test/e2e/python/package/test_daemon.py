@@ -95,7 +95,7 @@ class Imports(unittest.TestCase):
         with self.assertRaises(gnnd.ImportFailed) as caught:
             self.client.import_arrays(
                 "bad",
-                features=np.ones((3, 2)),
+                features=np.ones((4, 2, 1)),
                 labels=[0, 1, 9, 0],
                 train=[0],
                 val=[1],
