@@ -116,8 +116,8 @@ Status Committer::ApplyHeadGroup(uint64_t version) {
                segment_.optimizer(version + 1)});
   if (!AllFinite(segment_.parameters(version + 1))) {
     return Status(Code::kNumericDivergence,
-                  "a parameter is not finite after step " + std::to_string(version + 1) +
-                      ", in " + EpochName(segment_.EpochNumber(shape.EpochOfGroup(version))));
+                  "a parameter is not finite after step " + std::to_string(version + 1) + ", in " +
+                      EpochName(segment_.EpochNumber(shape.EpochOfGroup(version))));
   }
   if (end % shape.batches_per_epoch == 0) {
     EpochEntry& epoch = segment_.epoch(shape.EpochOfGroup(version));

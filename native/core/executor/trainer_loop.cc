@@ -302,10 +302,10 @@ class TrainerLoop {
       return Status::Ok();
     }
     const uint32_t epoch = segment_.EpochNumber(shape.EpochOfBatch(batch));
-    return Status(Code::kNumericDivergence,
-                  what + " in batch " + std::to_string(shape.IndexOfBatch(batch)) + " of " +
-                      EpochName(epoch) + ", for step " +
-                      std::to_string(shape.GroupOfBatch(batch) + 1));
+    return Status(Code::kNumericDivergence, what + " in batch " +
+                                                std::to_string(shape.IndexOfBatch(batch)) + " of " +
+                                                EpochName(epoch) + ", for step " +
+                                                std::to_string(shape.GroupOfBatch(batch) + 1));
   }
 
   // Computes and hands in the held batch. What is held afterwards is the batch taken ahead, if any:
