@@ -189,8 +189,8 @@ export type ImportDatasetRequest = Message<"gnnd.v1.ImportDatasetRequest"> & {
 
   /**
    * Splits the labelled nodes by chance; an error where the source has splits. Default: formats
-   * that never have splits (EDGE_LIST, BENCHMARK_NPZ, NETWORKX) get 0.2 and 0.2, which a notice
-   * says; without splits other sources fail.
+   * that may come without one (EDGE_LIST, PYG, DGL, NETWORKX, BENCHMARK_NPZ) get 0.2 and 0.2, which
+   * a notice says; without splits other sources fail.
    *
    * @generated from field: gnnd.v1.RandomSplit random_split = 13;
    */
@@ -297,8 +297,8 @@ export type ImportDatasetRequestJson = {
 
   /**
    * Splits the labelled nodes by chance; an error where the source has splits. Default: formats
-   * that never have splits (EDGE_LIST, BENCHMARK_NPZ, NETWORKX) get 0.2 and 0.2, which a notice
-   * says; without splits other sources fail.
+   * that may come without one (EDGE_LIST, PYG, DGL, NETWORKX, BENCHMARK_NPZ) get 0.2 and 0.2, which
+   * a notice says; without splits other sources fail.
    *
    * @generated from field: gnnd.v1.RandomSplit random_split = 13;
    */
