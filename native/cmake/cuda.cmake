@@ -24,7 +24,14 @@ endif()
 
 find_program(GNND_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_HOME PATH_SUFFIXES bin)
 if(GNND_NVCC AND cuda_sources)
-  set(GNND_CUDA_ARCHITECTURES "80;86;89;90;100;120" CACHE STRING "Architectures of gnnd_cuda")
+  # Those that this nvcc knows: Blackwell since 12.8; 13 has dropped what is older than Turing.
+  execute_process(COMMAND ${GNND_NVCC} --version OUTPUT_VARIABLE nvcc_version)
+  string(REGEX MATCH "release ([0-9]+\\.[0-9]+)" unused "${nvcc_version}")
+  set(known_architectures "75;80;86;89;90")
+  if(CMAKE_MATCH_1 VERSION_GREATER_EQUAL 12.8)
+    list(APPEND known_architectures 100 120)
+  endif()
+  set(GNND_CUDA_ARCHITECTURES "${known_architectures}" CACHE STRING "Architectures of gnnd_cuda")
   # Machine code of each; of the last also PTX, which later architectures compile for themselves.
   set(nvcc_code "")
   foreach(architecture IN LISTS GNND_CUDA_ARCHITECTURES)

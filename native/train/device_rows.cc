@@ -61,7 +61,8 @@ PinnedHost::PinnedHost(const Device& device) : device_(device) {
 Result<std::unique_ptr<DeviceRows>> DeviceRows::Create(const RowsOptions& options,
                                                        uint64_t num_floats) {
   GNND_TRY(NeedsOfRows(*options.device));
-  std::unique_ptr<DeviceSide> side = GNND_VALUE(DeviceSide::Create(*options.device, num_floats));
+  std::unique_ptr<DeviceSide> side =
+      GNND_VALUE(DeviceSide::Create(*options.device, num_floats, Precision::kFloat32));
   std::unique_ptr<DeviceRows> made(new DeviceRows(options, std::move(side)));
   if (options.tier == RowTier::kDevice) GNND_TRY(made->LoadRows());
   return made;

@@ -3,17 +3,29 @@
 #include <ATen/Context.h>
 
 namespace gnnd {
+namespace {
+
+// How this process's products on a device are computed: whatever the environment says or torch's
+// defaults are, a spec's bits are a spec's.
+void UsePrecision(Precision precision) {
+  at::globalContext().setAllowTF32CuBLAS(precision == Precision::kTf32);
+  // Sums of bfloat16 products are float32 within a product, also where cuBLAS splits it.
+  at::globalContext().setAllowBF16ReductionCuBLAS(false);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<DeviceSide>> DeviceSide::Create(const TrainOptions& options,
                                                        uint64_t num_floats) {
-  std::unique_ptr<DeviceSide> side = GNND_VALUE(Create(*options.device.device, num_floats));
+  std::unique_ptr<DeviceSide> side =
+      GNND_VALUE(Create(*options.device.device, num_floats, options.precision));
   side->features_ = GNND_VALUE(DeviceFeatures::Load(options));
-  // The process's own: whatever the environment says, a spec's bits are a spec's.
-  at::globalContext().setAllowTF32CuBLAS(options.precision == Precision::kTf32);
   return side;
 }
 
-Result<std::unique_ptr<DeviceSide>> DeviceSide::Create(const Device& device, uint64_t num_floats) {
+Result<std::unique_ptr<DeviceSide>> DeviceSide::Create(const Device& device, uint64_t num_floats,
+                                                       Precision precision) {
+  UsePrecision(precision);
   std::unique_ptr<DeviceSide> side(new DeviceSide(device));
   side->extract_ = GNND_VALUE(TrainStream::Create(device, TrainStream::Use::kExtract));
   side->compute_ = GNND_VALUE(TrainStream::Create(device, TrainStream::Use::kCompute));

@@ -24,7 +24,8 @@ class DeviceSide {
                                                     uint64_t num_floats);
 
   // Of rows that others bring: no cache.
-  static Result<std::unique_ptr<DeviceSide>> Create(const Device& device, uint64_t num_floats);
+  static Result<std::unique_ptr<DeviceSide>> Create(const Device& device, uint64_t num_floats,
+                                                    Precision precision);
 
   TrainStream& extract() { return *extract_; }
   TrainStream& compute() { return *compute_; }

@@ -200,7 +200,7 @@ TEST_CASE("streams run in their order, and beside each other in any that events 
 }
 
 TEST_CASE("nothing runs before somebody waits, and a query sooner or later says yes") {
-  const SimPlugin plugin(SimPlugin::Environment{});
+  const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_SEED", "1"}});
   const auto device = plugin.Open();
   const auto stream = Get(DeviceStream::Create(*device));
   const auto begin = Get(DeviceEvent::Create(*device, true));
@@ -218,7 +218,7 @@ TEST_CASE("nothing runs before somebody waits, and a query sooner or later says 
 }
 
 TEST_CASE("fresh memory holds no zeros, and memory that went under a copy is a fault") {
-  const SimPlugin plugin(SimPlugin::Environment{});
+  const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_SEED", "1"}});
   const auto device = plugin.Open();
   const auto stream = Get(DeviceStream::Create(*device));
   auto buffer = Get(DeviceBuffer<uint8_t>::Allocate(*device, 100, kWork));
