@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import { HostService } from '../../api/gen/gnnd/v1/host_service_pb.ts';
 import { serveCommand } from '../../base/advice.ts';
-import { readProbe } from '../../base/device-probe.ts';
+import { needsTorch, readProbe, withTorch } from '../../base/device-probe.ts';
 import { messageOf } from '../../base/errors.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { packageRoot, setupCommand } from '../../base/package-root.ts';
@@ -193,7 +193,10 @@ function cudaFindings(env: Session['io']['env']): readonly Finding[] {
   const driver = /Module\s+([\d.]+)/.exec(textOf('/proc/driver/nvidia/version') ?? '')?.[1] ?? null;
   if (!existsSync(plugin)) return [notBuiltFinding(driver)];
   const answer = outputOf(join(folder, 'gnnd_probe'), [plugin, '--open'], 60_000);
-  return gpuFindings(answer === null ? null : readProbe(answer), driver);
+  const probe = answer === null ? null : readProbe(answer);
+  if (probe === null || !needsTorch(probe)) return gpuFindings(probe, driver);
+  const torch = outputOf(join(folder, 'gnnd_torch_probe'), [], 60_000);
+  return gpuFindings(withTorch(probe, torch ?? ''), driver);
 }
 
 async function daemonFinding(session: Session): Promise<Finding> {
