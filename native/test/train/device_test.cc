@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "core/base/mapping.h"
+#include "core/kernels/row_tiers.h"
 #include "device_data.h"
 #include "test/device/support.h"
+#include "train/device_extraction.h"
 #include "training_loop.h"
 
 // A Trainer on a simulated device beside one on the processor: extraction, forward, backward and
@@ -304,6 +306,38 @@ TEST_CASE("extraction beside training leaves the same, in any order that streams
     on_device.StepAhead(samples);
     CHECK(SameBits(on_device.parameters(), on_cpu.parameters()));
   }
+}
+
+TEST_CASE("rows that wait for the bus leave multiprocessors to training, rows of devices do not") {
+  const std::vector<std::byte> kept(64);
+  const std::vector<std::byte> host(64);
+  gnnd_device_gather all{};
+  all.count = 100;
+  AddPrefix(&all.tiers, 4, kept.data());
+  AddPrefix(&all.tiers, 9, host.data());
+  all.tiers.by_node = host.data();
+  const uint32_t positions[] = {3, 9};
+
+  const auto both = GathersOf(all, /*host_place=*/1, /*kept_rows=*/98, /*bus_rows=*/2, positions);
+  REQUIRE(both.size() == 2);
+  CHECK(both[0].blocks == 0);
+  CHECK(both[0].count == 100);
+  CHECK(SpotOf(both[0].tiers, 3).index == 0);
+  CHECK(SpotOf(both[0].tiers, 8).index == kNoSpot);
+  CHECK(both[0].tiers.by_node == nullptr);
+  CHECK(both[1].blocks >= 16);
+  CHECK(both[1].blocks <= 32);
+  CHECK(both[1].count == 2);
+  CHECK(both[1].positions == positions);
+  CHECK(SpotOf(both[1].tiers, 8).index == 1);
+
+  const auto none_over_bus = GathersOf(all, 1, 100, 0, nullptr);
+  REQUIRE(none_over_bus.size() == 1);
+  CHECK(none_over_bus[0].blocks == 0);
+  const auto none_kept = GathersOf(all, 1, 0, 100, nullptr);
+  REQUIRE(none_kept.size() == 1);
+  CHECK(none_kept[0].blocks > 0);
+  CHECK(none_kept[0].positions == nullptr);
 }
 
 TEST_CASE("parameters are copied to a device when they are new, gradients from it always") {
