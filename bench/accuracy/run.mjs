@@ -22,7 +22,7 @@
 // the machine is, times do.
 //
 // --steps are batches a step G, what the learning rate is multiplied by for it (NONE: by 1, SQRT: by
-// the root of G, LINEAR: by G) and epochs of warm-up. Each is measured in the same way against
+// the root of G, LINEAR: by G, BOUNDED: by G, at most the root of 8) and epochs of warm-up. Each is measured in the same way against
 // G = 1 (decision 0108). A model depends on G and not on who trains it: --devices 1 will do.
 //
 // --results keeps what each run came to in a file, and runs that are in it are not run again.
@@ -114,13 +114,18 @@ function delayOf(text) {
 }
 
 /** What `batches` a step multiply the learning rate by. */
-const rates = { NONE: () => 1, SQRT: Math.sqrt, LINEAR: (batches) => batches };
+const rates = {
+  NONE: () => 1,
+  SQRT: Math.sqrt,
+  LINEAR: (batches) => batches,
+  BOUNDED: (batches) => Math.min(batches, Math.sqrt(8)),
+};
 
 /** "2:SQRT:1" as fields of the spec, for a learning rate. */
 function stepsOf(text, learningRate) {
   const [batches, rate = 'NONE', warmup = '0'] = text.split(':');
   if (!/^[1-9]\d?$/.test(batches) || rates[rate] === undefined || !/^\d+$/.test(warmup))
-    throw new Error(`--steps ${text}: G, then :NONE, :SQRT or :LINEAR, then :EPOCHS of warm-up`);
+    throw new Error(`--steps ${text}: G, then :NONE, :SQRT, :LINEAR or :BOUNDED, then :EPOCHS of warm-up`);
   return {
     batches_per_step: Number(batches),
     optimizer: { learning_rate: learningRate * rates[rate](Number(batches)) },

@@ -6,8 +6,8 @@ import { defaultOf, rangeOf } from './spec-fields.ts';
 
 /**
  * How many batches a step averages in a job that leaves that open: one for each device that trains,
- * so that none waits for another, and the learning rate times as much. Both decide bits, so they
- * are decided when the job is created, and hold whoever trains it.
+ * so that none waits for another, and the learning rate times as much, up to a bound. Both decide
+ * bits, so they are decided when the job is created, and hold whoever trains it.
  *
  * More than one only where test accuracy was measured to stay within half a point of one batch a
  * step (docs/decisions/0108-batches-per-step.md).
@@ -15,8 +15,17 @@ import { defaultOf, rangeOf } from './spec-fields.ts';
 
 /** More were not measured. */
 const mostBatches = 8;
-/** So many steps are left of an epoch; with fewer, accuracy was measured to fall. */
-const leastSteps = 8;
+/**
+ * So many steps are left of an epoch, and so many for each batch of one: with fewer, accuracy was
+ * measured to fall.
+ */
+const leastSteps = 16;
+const leastStepsPerBatch = 4;
+/**
+ * What the learning rate is multiplied by at most, the root of mostBatches: with Adam, few batches
+ * a step bear as many times the rate, and need it; beyond, steps were measured to get too long.
+ */
+const mostRate = Math.sqrt(mostBatches);
 
 /** What decides it of a spec with every default filled in. */
 type Facts = Pick<
@@ -33,7 +42,7 @@ export interface StepChoice {
 export function automaticSteps(given: JobSpecInput, spec: Facts, batches: number): StepChoice {
   const batchesPerStep = whyOne(given, spec) === null ? mostOf(spec, batches) : 1;
   const { learningRate } = spec.training.optimizer;
-  return { batchesPerStep, learningRate: learningRate * batchesPerStep };
+  return { batchesPerStep, learningRate: learningRate * Math.min(batchesPerStep, mostRate) };
 }
 
 function mostOf({ queue: { capacity }, ...spec }: Facts, batches: number): number {
@@ -41,6 +50,7 @@ function mostOf({ queue: { capacity }, ...spec }: Facts, batches: number): numbe
     trainersOf(spec),
     mostBatches,
     Math.floor(batches / leastSteps),
+    Math.floor(Math.sqrt(batches / leastStepsPerBatch)),
     ...(capacity === 0 ? [] : [capacity]),
   ];
   return Math.max(1, Math.min(...bounds));
@@ -91,11 +101,14 @@ export function stepsText(given: JobSpecInput, spec: JobSpec): string {
   const why = whyOne(given, spec);
   if (why !== null) return `1, chosen: ${why}`;
   const trainers = trainersOf(spec);
-  const kept = `an epoch keeps ${leastSteps} steps, none averages more than ${mostBatches} batches`;
-  const bound = batchesPerStep === trainers ? '' : `, as far as ${kept} and the queue holds them`;
+  const kept = `${leastSteps} steps, and ${leastStepsPerBatch} for each batch of one`;
+  const bound =
+    batchesPerStep === trainers
+      ? ''
+      : `, at most ${mostBatches}, as far as an epoch keeps ${kept}, and the queue holds them`;
   const usual = defaultOf<number>('training.optimizer.learning_rate');
-  const rate =
-    batchesPerStep === 1 ? '' : `; learning rate ${optimizer.learningRate}, ${usual} for each`;
+  const factor = Number((optimizer.learningRate / usual).toPrecision(3));
+  const rate = batchesPerStep === 1 ? '' : `; learning rate ${usual} times ${factor} for that`;
   return `${batchesPerStep}, chosen: one for each of ${trainers} devices that train${bound}${rate}`;
 }
 

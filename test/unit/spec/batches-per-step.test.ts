@@ -13,7 +13,7 @@ const context: ResolveContext = {
   deviceCores: Array.from({ length: 16 }, () => 1),
   matrixLibrary: 'ONEDNN',
   numNodes: 1_000_000,
-  trainNodes: 200_000,
+  trainNodes: 400_000,
   valNodes: 500,
   hasEdgeWeights: true,
   pluginFile: noPlugins,
@@ -38,6 +38,8 @@ function resolved(input: JobSpecInput, where: ResolveContext = context): JobSpec
 const sim = (devices: number) => ({ deviceKind: 'SIM', devices }) as const;
 const cpu = (devices: number) => ({ deviceKind: 'CPU', devices }) as const;
 const one = { threadsPerTrainer: 1 };
+/** What the learning rate is multiplied by. */
+const factorOf = (batches: number) => Math.min(batches, Math.sqrt(8));
 
 describe('batches a step of a job that leaves them open', () => {
   const table: readonly (readonly [string, Asked, number])[] = [
@@ -85,18 +87,27 @@ describe('batches a step of a job that leaves them open', () => {
     const { training } = resolved(inputOf(asked));
     expect(training.batchesPerStep).toBe(batches);
     const rate = asked.training?.optimizer?.learningRate ?? 0.003;
-    expect(training.optimizer.learningRate).toBeCloseTo(rate * batches, 12);
+    expect(training.optimizer.learningRate).toBeCloseTo(rate * factorOf(batches), 12);
   });
 
   test('as many as leave an epoch its steps', () => {
-    const on = (trainNodes: number) =>
-      resolved(inputOf({ resources: sim(4) }), { ...context, trainNodes }).training.batchesPerStep;
-    expect(on(140)).toBe(1);
-    expect(on(34_693)).toBe(4);
-    const [first, ...others] = Array.from({ length: 40 }, (_, index) => on(1 + 1024 * index));
-    expect(first).toBe(1);
-    expect(new Set(others)).toEqual(new Set([1, 2, 3, 4]));
-    expect(others).toEqual([...others].sort((left, right) => left - right));
+    const on = (batches: number) =>
+      resolved(inputOf({ resources: sim(8) }), { ...context, trainNodes: 1024 * batches }).training
+        .batchesPerStep;
+    const shapes = [
+      [1, 1],
+      [31, 1],
+      [34, 2],
+      [63, 3],
+      [64, 4],
+      [99, 4],
+      [100, 5],
+      [192, 6],
+      [255, 7],
+      [256, 8],
+      [1179, 8],
+    ] as const;
+    for (const [batches, most] of shapes) expect([batches, on(batches)]).toEqual([batches, most]);
   });
 
   test('a user who says how many gets them, and his learning rate or the usual one', () => {
@@ -125,7 +136,10 @@ describe('batches a step of a job that leaves them open', () => {
       expect(batchesPerStep).toBeGreaterThanOrEqual(1);
       expect(batchesPerStep).toBeLessThanOrEqual(trainersOf(spec));
       const batches = Math.ceil(where.trainNodes / batchSize);
-      if (batchesPerStep > 1) expect(batches / batchesPerStep).toBeGreaterThanOrEqual(8);
+      if (batchesPerStep > 1) {
+        const steps = batches / batchesPerStep;
+        expect(steps).toBeGreaterThanOrEqual(Math.max(16, 4 * batchesPerStep));
+      }
       expect(stepsText(input, spec)).toMatch(new RegExp(`^${batchesPerStep}, chosen: `));
     });
   });
@@ -139,13 +153,13 @@ describe('how they came about', () => {
 
   test('by the devices that train, with the learning rate for them', () => {
     expect(text({ resources: sim(4) })).toBe(
-      '4, chosen: one for each of 4 devices that train; learning rate 0.012, 0.003 for each',
+      '4, chosen: one for each of 4 devices that train; learning rate 0.003 times 2.83 for that',
     );
   });
 
   test('fewer, for the steps of an epoch', () => {
-    expect(text({ resources: sim(4) }, { ...context, trainNodes: 20_000 })).toContain(
-      '2, chosen: one for each of 4 devices that train, as far as an epoch keeps 8 steps',
+    expect(text({ resources: sim(4) }, { ...context, trainNodes: 34_693 })).toContain(
+      '2, chosen: one for each of 4 devices that train, at most 8, as far as an epoch keeps 16 steps',
     );
   });
 
