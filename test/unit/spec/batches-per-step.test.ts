@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { stepsText, trainersOf } from '../../../src/spec/batches-per-step.ts';
+import { automaticSteps, stepsText, trainersOf } from '../../../src/spec/batches-per-step.ts';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import type { ResolveContext } from '../../../src/spec/rules/rule.ts';
@@ -88,6 +88,15 @@ describe('batches a step of a job that leaves them open', () => {
     expect(training.batchesPerStep).toBe(batches);
     const rate = asked.training?.optimizer?.learningRate ?? 0.003;
     expect(training.optimizer.learningRate).toBeCloseTo(rate * factorOf(batches), 12);
+  });
+
+  test('a model of the user', () => {
+    const input = inputOf({ resources: sim(4) });
+    const { model, ...spec } = resolved(input);
+    const of = (type: 'SIGN' | 'TORCHSCRIPT') =>
+      automaticSteps(input, { ...spec, model: { ...model, type } }, 400).batchesPerStep;
+    expect(of('SIGN')).toBe(4);
+    expect(of('TORCHSCRIPT')).toBe(1);
   });
 
   test('as many as leave an epoch its steps', () => {
