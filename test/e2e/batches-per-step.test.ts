@@ -25,8 +25,8 @@ beforeAll(async () => {
 
 afterAll(() => daemon.stop());
 
-/** 70 batches an epoch, which leave four devices their steps. */
-const training = { epochs: 8, batchSize: 2, threadsPerTrainer: 1 };
+/** 140 batches an epoch, which four at once leave enough steps. */
+const training = { epochs: 5, batchSize: 1, threadsPerTrainer: 1 };
 const common: SpecInit = {
   dataset: 'cora',
   model: { type: ModelType.GRAPHSAGE, hiddenDim: 16 },
