@@ -165,7 +165,8 @@ def main():
                 "model": {"type": "GRAPHSAGE", "hidden_dim": 64, "dropout": 0.5},
                 "sampling": {"fanouts": [10, 5]},
                 "cache": {"ratio": 0.2},
-                "training": {"epochs": options.epochs, "batch_size": 32, "random_seed": 7},
+                "training": {"epochs": options.epochs, "batch_size": 32, "batches_per_step": 1,
+                             "random_seed": 7},
                 **members,
             }
             job, stages = daemon.run(f"job-{index}", spec)

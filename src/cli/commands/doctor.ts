@@ -14,6 +14,7 @@ import type { Session } from '../session/session.ts';
 import { padEnd, printable } from '../session/terminal.ts';
 import { formatBytes } from '../session/units.ts';
 import { type Finding, gpuFindings, notBuiltFinding, type Verdict } from './gpu-findings.ts';
+import { jobFindings } from './job-findings.ts';
 
 /** `gnnctl doctor`: what this machine has and lacks, with the command that gets it. */
 export function addDoctor(program: Command, run: Run): void {
@@ -36,6 +37,7 @@ async function doctor(session: Session): Promise<number> {
     diskFinding(packageRoot),
     ...cudaFindings(session.io.env),
     await daemonFinding(session),
+    ...(await jobFindings(session)),
   ];
   printFindings(session, findings);
   const isMissing = findings.some(({ verdict }) => verdict === 'missing');

@@ -219,7 +219,6 @@ describe('resolveJobSpec', () => {
 const integerFields: readonly (readonly [string, string, number, number])[] = [
   ['model.hiddenDim', 'spec.model.hidden_dim', 1, 4096],
   ['training.epochs', 'spec.training.epochs', 1, 1_000_000],
-  ['training.batchesPerStep', 'spec.training.batches_per_step', 1, 64],
   ['training.staleness', 'spec.training.staleness', 0, 8],
   ['training.threadsPerTrainer', 'spec.training.threads_per_trainer', 0, 256],
   ['resources.devices', 'spec.resources.devices', 1, 4],
@@ -247,6 +246,20 @@ describe('integer fields', () => {
         {
           path: proto,
           description: `${value}: expected an integer from ${min} to ${max}`,
+        },
+      ]);
+    }
+  });
+
+  it('takes batches a step from 1 to 64, and 0 for what is chosen', () => {
+    const of = (value: number) => withField('training.batchesPerStep', value);
+    for (const value of [1, 64]) expect(resolved(of(value)).training.batchesPerStep).toBe(value);
+    expect(resolved(of(0))).toEqual(resolved(least));
+    for (const value of [-1, 65, 1.5]) {
+      expect(violations(of(value))).toEqual([
+        {
+          path: 'spec.training.batches_per_step',
+          description: `${value}: expected an integer from 1 to 64, or 0 for automatic`,
         },
       ]);
     }
