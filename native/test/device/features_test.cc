@@ -125,8 +125,8 @@ TEST_CASE("rows come from the first tier that has them, and what none has stays 
 
 TEST_CASE(
     "rows that are dealt to places come from each of them, and from the host for who is gone") {
-  for (const char* const seed : {"1", "2", "3"}) {
-    const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_SEED", seed}});
+  for (const uint64_t seed : {1, 2, 3}) {
+    const SimPlugin plugin = SimPlugin::InOrder(seed);
     const auto device = plugin.Open();
     constexpr uint32_t kRow = 20;
     const Table table(kRow, 5);

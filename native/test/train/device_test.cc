@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agree.h"
 #include "core/base/mapping.h"
 #include "core/kernels/row_tiers.h"
 #include "device_data.h"
@@ -20,6 +21,7 @@
 namespace gnnd {
 namespace {
 
+using test::Agree;
 using test::Data;
 using test::Get;
 using test::HasProcessorsProducts;
@@ -28,7 +30,6 @@ using test::kDim;
 using test::kNodes;
 using test::kTierRows;
 using test::Loop;
-using test::SameBits;
 using test::SimPlugin;
 using test::TestRecord;
 
@@ -66,24 +67,12 @@ Trained Train(const Data& data, const TrainOptions& options) {
   return trained;
 }
 
-// In every bit, or else but for a part of the whole that `precision` loses.
-bool Agree(const std::vector<float>& a, const std::vector<float>& b, Precision precision) {
-  if (HasProcessorsProducts()) return SameBits(a, b);
-  double off = 0;
-  double all = 0;
-  for (size_t i = 0; i < b.size(); ++i) {
-    off += std::pow(double{a[i]} - double{b[i]}, 2);
-    all += std::pow(double{b[i]}, 2);
-  }
-  const double part = precision == Precision::kBfloat16 ? 3e-2 : 1e-4;
-  return a.size() == b.size() && std::sqrt(off) <= part * std::sqrt(all);
-}
-
 void CheckSame(const Trained& device, const Trained& cpu, Precision precision) {
+  const double part = precision == Precision::kBfloat16 ? 3e-2 : 1e-4;
   REQUIRE(device.gradients.size() == cpu.gradients.size());
   for (size_t i = 0; i < cpu.gradients.size(); ++i) {
     CAPTURE(i);
-    CHECK(Agree(device.gradients[i], cpu.gradients[i], precision));
+    CHECK(Agree(device.gradients[i], cpu.gradients[i], part));
     if (HasProcessorsProducts()) {
       CHECK(device.losses[i] == cpu.losses[i]);
       CHECK(device.correct[i] == cpu.correct[i]);
@@ -93,7 +82,7 @@ void CheckSame(const Trained& device, const Trained& cpu, Precision precision) {
     CHECK(std::memcmp(&device.traffic[i], &cpu.traffic[i], sizeof(TierTraffic)) == 0);
   }
   CHECK(device.cache_rows == cpu.cache_rows);
-  CHECK(Agree(device.parameters, cpu.parameters, precision));
+  CHECK(Agree(device.parameters, cpu.parameters, part));
 }
 
 // Registered memory with the features' rows in an order.
@@ -274,7 +263,7 @@ TEST_CASE("blocks that share their rows are copied once and stay what they are")
 }
 
 TEST_CASE("a record in a registered slot leaves what one in any memory does") {
-  const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_SEED", "3"}});
+  const SimPlugin plugin = SimPlugin::InOrder(3);
   const auto device = plugin.Open();
   Data data(12);
   const TestRecord record(data.partition.graph, {{17, 0, 0}, {1, 2, 3, 60}, {3, 3}, true});
@@ -298,13 +287,13 @@ TEST_CASE("extraction beside training leaves the same, in any order that streams
   Loop on_cpu(options);
   on_cpu.StepAhead(samples);
   for (int seed = 0; seed < 4; ++seed) {
-    const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_SEED", std::to_string(seed)}});
+    const SimPlugin plugin = SimPlugin::InOrder(seed);
     const auto device = plugin.Open();
     options.device.device = device.get();
     options.device.cache_bytes = 256 * 20;
     Loop on_device(options);
     on_device.StepAhead(samples);
-    CHECK(SameBits(on_device.parameters(), on_cpu.parameters()));
+    CHECK(Agree(on_device.parameters(), on_cpu.parameters(), 1e-4));
   }
 }
 
