@@ -94,14 +94,14 @@ TEST_CASE("rows come from the first tier that has them, and what none has stays 
         args.row_bytes = row_bytes;
         args.blocks = random.Below(3);
         std::vector<uint32_t> positions;
-        if (random.Below(2) == 0) {
+        const bool takes_all = random.Below(2) == 0;
+        if (!takes_all) {
           for (uint32_t i = 0; i < count; ++i) {
             if (random.Below(3) == 0) positions.push_back(i);
           }
           args.positions = arrays.Put(positions);
           args.count = positions.size();
         }
-        const bool takes_all = args.positions == nullptr;
         AddPrefix(&args.tiers, kCached, arrays.Put(table.Hottest(kCached)));
         if ((tiers & 1) != 0) AddPrefix(&args.tiers, kRanked, ranked.seen());
         if ((tiers & 2) != 0) args.tiers.by_node = whole.seen();
