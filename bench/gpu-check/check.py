@@ -25,7 +25,7 @@ class Run:
     command: list
     deadline_s: float
     seconds: float = 0.0
-    outcome: str = ""  # OK, FAILED, TIMEOUT, MISSING
+    outcome: str = ""  # OK, FAILED, TIMEOUT, MISSING, ENDED (with the command)
     output: str = ""
     answers: list = field(default_factory=list)
 
@@ -140,6 +140,13 @@ class Check:
             run.outcome = "TIMEOUT"
             os.killpg(process.pid, signal.SIGKILL)
             run.output = drained(process)
+        except BaseException:
+            # Whoever ended the command left nobody behind on the GPU.
+            os.killpg(process.pid, signal.SIGKILL)
+            run.outcome = "ENDED"
+            run.seconds = round(time.monotonic() - begin, 2)
+            self.report()
+            raise
         run.seconds = round(time.monotonic() - begin, 2)
         run.answers = answers_in(run.output)
         self.report()

@@ -18,6 +18,7 @@ without --stages it runs those that did not end well before, so that several com
 """
 
 import argparse
+import signal
 import sys
 import time
 from pathlib import Path
@@ -78,7 +79,16 @@ def visit(check, stage, report, seconds_left):
     return check.visit.outcome
 
 
+def end(number, _):
+    """Of the command, in its midst: what runs is killed with it."""
+    raise SystemExit(f"ended by {signal.Signals(number).name}; what ran so far is in the report")
+
+
 def main():
+    if sys.version_info < (3, 9):
+        raise SystemExit(f"Python {sys.version.split()[0]} is too old: 3.9 or later is needed")
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, end)
     known = stages()
     options, names = parsed(known)
     if options.list:
@@ -89,10 +99,14 @@ def main():
         print(f"{options.bundle}: {size / 1e6:.1f} MB")
         return 1 if options.bundle.suffix == ".xz" and size > bundle.MAX_BYTES else 0
     ends = time.monotonic() + options.minutes * 60
-    check = Check(options.out.resolve(), options.device, options.rehearse)
-    report = Report(check.out, {stage.name: stage.about for stage in known.values()})
-    report.begin(facts_of(check))
-    report.write()
+    try:
+        check = Check(options.out.resolve(), options.device, options.rehearse)
+        report = Report(check.out, {stage.name: stage.about for stage in known.values()})
+        report.begin(facts_of(check))
+        report.write()
+    except OSError as error:
+        raise SystemExit(f"no report can be written to {options.out} ({error.strerror}): name "
+                         "another folder by --out") from None
     done = {name for name in known if (report.latest(name) or {}).get("outcome") == "OK"}
     outcomes, left = [], []
     for name in names or [name for name in known if name not in done]:

@@ -1,7 +1,8 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterEach, expect, test } from 'vitest';
 import { repository } from '../support/daemon.ts';
 import { findPython } from '../support/python.ts';
@@ -105,6 +106,36 @@ test('a device that cannot be opened fails the stage with what to do, without a 
   const text = readFileSync(join(out, 'report.md'), 'utf8');
   expect(text.match(/nvidia-smi -c DEFAULT/g)?.length).toBeGreaterThan(1);
   expect(text).not.toContain('Traceback');
+});
+
+test('who ends a command leaves no process behind, and finds in the report what ran', async () => {
+  const out = temporary();
+  const flags = ['--device', 'sim', '--stages', 'crews', '--out', out];
+  const command = spawn('python3', [script, ...flags], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const said = text(command.stderr);
+  const daemon = join(out, 'jobs/gnnd.sock');
+  await expect.poll(() => existsSync(daemon), { timeout: 120_000 }).toBe(true);
+  command.kill('SIGTERM');
+  expect(await said).toBe('ended by SIGTERM; what ran so far is in the report\n');
+  expect(reportIn(out).visits.map(({ outcome }) => outcome)).toEqual(['ENDED']);
+  // Whoever had the folder of the jobs open is gone.
+  const users = () =>
+    spawnSync('sh', ['-c', `grep -la '${out}' /proc/[0-9]*/cmdline`], { encoding: 'utf8' }).stdout;
+  await expect.poll(users, { timeout: 120_000 }).toMatch(/^(\/proc\/\d+\/cmdline\n){0,1}$/);
+});
+
+test('what cannot be read or written is a sentence, and nothing of a report is lost', () => {
+  const out = temporary();
+  writeFileSync(join(out, 'report.json'), '{"heads": [');
+  expect(checked(out, '--device', 'sim', '--stages', 'sanitizer')).toContain(
+    'report.json could not be read and is report.unreadable.json now; a new one begins',
+  );
+  expect(readFileSync(join(out, 'report.unreadable.json'), 'utf8')).toBe('{"heads": [');
+  const file = join(out, 'report.json');
+  const refused = spawnSync('python3', [script, '--out', file], { encoding: 'utf8' });
+  expect(refused.stderr).toBe(
+    `no report can be written to ${file} (File exists): name another folder by --out\n`,
+  );
 });
 
 test('a run that hangs is killed at its deadline, children too, and the next goes on', () => {
