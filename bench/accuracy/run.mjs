@@ -9,10 +9,10 @@
 //
 // Sampled training on two CPU devices. What the reference fixes is as there: 2 layers of 128,
 // fanouts 10 and 10, batches of 1,024, Adam 0.003, dropout 0.3, standardised features, its number
-// of epochs. cora, citeseer and pubmed have 60 to 140 training nodes: batches of 20, so that a delay
-// within an epoch shows at all, and their reference's settings otherwise. `models` below says what
-// each model has of its own, chosen by validation accuracy. --epochs and --set (a field of the job
-// spec, as in gnnctl job create) change all models, for trying things out.
+// of epochs. cora, citeseer and pubmed have 60 to 140 training nodes: batches of 20, so that a
+// delay within an epoch shows at all, and their reference's settings otherwise. `models` below says
+// what each model has of its own, chosen by validation accuracy. --epochs and --set (a field of the
+// job spec, as in gnnctl job create) change all models, for trying things out.
 //
 // --delays are staleness S and its compensation. Each is measured against S = 0, which always runs:
 // the difference of test accuracies after the same epochs (the rule of decision 0022: the default
@@ -21,9 +21,10 @@
 // to that of S = 0 ("never" where a run did not get there). Accuracy does not depend on how busy
 // the machine is, times do.
 //
-// --steps are batches a step G, what the learning rate is multiplied by for it (NONE: by 1, SQRT: by
-// the root of G, LINEAR: by G, BOUNDED: by G, at most the root of 8) and epochs of warm-up. Each is measured in the same way against
-// G = 1 (decision 0108). A model depends on G and not on who trains it: --devices 1 will do.
+// --steps are batches a step G, what the learning rate is multiplied by for it (NONE: by 1, SQRT:
+// by the root of G, LINEAR: by G, BOUNDED: by G, at most the root of 8) and epochs of warm-up. Each
+// is measured in the same way against G = 1 (decision 0108). A model depends on G and not on who
+// trains it: --devices 1 will do.
 //
 // --results keeps what each run came to in a file, and runs that are in it are not run again.
 //
@@ -125,7 +126,7 @@ const rates = {
 function stepsOf(text, learningRate) {
   const [batches, rate = 'NONE', warmup = '0'] = text.split(':');
   if (!/^[1-9]\d?$/.test(batches) || rates[rate] === undefined || !/^\d+$/.test(warmup))
-    throw new Error(`--steps ${text}: G, then :NONE, :SQRT, :LINEAR or :BOUNDED, then :EPOCHS of warm-up`);
+    throw new Error(`--steps ${text}: G, then :${Object.keys(rates).join(', :')}, then :WARMUP`);
   return {
     batches_per_step: Number(batches),
     optimizer: { learning_rate: learningRate * rates[rate](Number(batches)) },

@@ -123,7 +123,7 @@ export function waitingText(spec: JobSpec, trainers: number): string | null {
   const computed = atOnce === 1 ? '1 batch is' : `${atOnce} batches are`;
   return (
     `${trainers - atOnce} of ${trainers} Trainers will wait, as ${computed} computed at once: ` +
-    `training.batches_per_step: ${enough} would use them, and needs another learning rate ` +
-    '(docs/job-spec.md, "Batches a step")'
+    `training.batches_per_step: ${enough} would use them where an epoch has as many batches, ` +
+    'and needs another learning rate (docs/job-spec.md, "Batches a step")'
   );
 }

@@ -126,6 +126,22 @@ describe('batches a step of a job that leaves them open', () => {
     expect(stepsText(asked, resolved(asked))).toBe('8, as asked for');
   });
 
+  test('from 1 to 64, or 0 for what is chosen', () => {
+    const of = (batchesPerStep: number) => inputOf({ training: { batchesPerStep } });
+    for (const value of [1, 64]) expect(resolved(of(value)).training.batchesPerStep).toBe(value);
+    expect(resolved(of(0))).toEqual(resolved(inputOf({})));
+    for (const value of [-1, 65, 1.5]) {
+      expect(resolveJobSpec(of(value), context)).toEqual({
+        violations: [
+          {
+            path: 'spec.training.batches_per_step',
+            description: `${value}: expected an integer from 1 to 64, or 0 for automatic`,
+          },
+        ],
+      });
+    }
+  });
+
   test('is a function of spec, host and dataset, bounded, and settled once', () => {
     forAll(300, (random) => {
       const input = inputOf({

@@ -251,20 +251,6 @@ describe('integer fields', () => {
     }
   });
 
-  it('takes batches a step from 1 to 64, and 0 for what is chosen', () => {
-    const of = (value: number) => withField('training.batchesPerStep', value);
-    for (const value of [1, 64]) expect(resolved(of(value)).training.batchesPerStep).toBe(value);
-    expect(resolved(of(0))).toEqual(resolved(least));
-    for (const value of [-1, 65, 1.5]) {
-      expect(violations(of(value))).toEqual([
-        {
-          path: 'spec.training.batches_per_step',
-          description: `${value}: expected an integer from 1 to 64, or 0 for automatic`,
-        },
-      ]);
-    }
-  });
-
   it('refuses a batch size beyond its limits, though larger ones than the dataset are cut', () => {
     const batchSize = (value: number) => paths(withField('training.batchSize', value));
     expect(batchSize(2 ** 20)).toEqual([]);
