@@ -76,6 +76,8 @@ class Runtime {
   virtual int Copy(Stream stream, void* to, const void* from, uint64_t bytes,
                    uint32_t direction) = 0;
   virtual int Fill(Stream stream, void* to, uint8_t byte, uint64_t bytes) = 0;
+  // Before another library works on a stream: what it is to meet there, where that is simulated.
+  virtual int BeginForeign(Stream /*stream*/) { return 0; }
   // What launches since the last call left behind.
   virtual int LaunchError() = 0;
   // Most blocks that a launch should have.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "cuda/plugin/failure.h"
 #include "include/gnnd/device_plugin.h"
 
 namespace gnnd::sim {
@@ -194,6 +195,14 @@ int SimDevice::FreePinned(void* memory) {
   if (!registered_.Remove(memory, &entry)) return kInvalidValue;
   memory_.erase(memory);
   return broken_;
+}
+
+int SimDevice::BeginForeign() {
+  const std::lock_guard lock(mutex_);
+  if (broken_ != 0) return broken_;
+  if (Strikes("torch-memory")) return kMemoryAllocation;
+  if (!Strikes("torch-error")) return 0;
+  return cuda::IsSticky(script_.torch_error) ? Break(script_.torch_error) : script_.torch_error;
 }
 
 SimStream* SimDevice::CreateStream() {

@@ -82,6 +82,8 @@ class SimDevice {
   int Fill(SimStream* stream, void* to, uint8_t byte, uint64_t bytes);
   // A kernel.
   void Enqueue(SimStream* stream, std::function<void()> work);
+  // Before torch works on the device: the number that it is to throw, 0 = none.
+  int BeginForeign();
   int broken();
 
  private:

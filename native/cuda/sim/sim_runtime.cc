@@ -56,7 +56,7 @@ int SimRuntime::Info(uint32_t index, gnnd_device_info* info) {
   info->multiprocessors = MaxBlocks(index);
   info->total_bytes = script_.memory_bytes;
   info->free_bytes = devices_[index]->free_bytes();
-  info->memory_kind = GNND_MEMORY_HOST;
+  info->memory_kind = script_.memory_kind;
   info->can_register = 1;
   info->pageable_access = 0;
   info->copy_engines = 2;
@@ -175,6 +175,7 @@ int SimRuntime::Copy(Stream stream, void* to, const void* from, uint64_t bytes,
 int SimRuntime::Fill(Stream stream, void* to, uint8_t byte, uint64_t bytes) {
   return Device().Fill(StreamOf(stream), to, byte, bytes);
 }
+int SimRuntime::BeginForeign(Stream stream) { return StreamOf(stream)->device().BeginForeign(); }
 int SimRuntime::LaunchError() { return Device().broken(); }
 
 }  // namespace gnnd::sim

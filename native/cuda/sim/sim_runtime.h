@@ -69,6 +69,7 @@ class SimRuntime final : public cuda::Runtime {
   int Elapsed(Event begin, Event end, uint64_t* ns) override;
   int Copy(Stream stream, void* to, const void* from, uint64_t bytes, uint32_t direction) override;
   int Fill(Stream stream, void* to, uint8_t byte, uint64_t bytes) override;
+  int BeginForeign(Stream stream) override;
   int LaunchError() override;
   uint32_t MaxBlocks(uint32_t) override { return 4; }
 

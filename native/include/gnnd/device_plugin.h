@@ -40,7 +40,7 @@ extern "C" {
 #endif
 
 /* Changes when a struct or a rule of this file changes; equality is asked for. */
-#define GNND_DEVICE_ABI_VERSION 5u
+#define GNND_DEVICE_ABI_VERSION 6u
 
 #define GNND_DEVICE_EXPORT __attribute__((visibility("default")))
 
@@ -293,6 +293,15 @@ typedef struct gnnd_device_plugin {
                           uint32_t direction, gnnd_device_error* error);
   uint32_t (*fill)(gnnd_device_stream* stream, void* to, uint8_t byte, uint64_t bytes,
                    gnnd_device_error* error);
+
+  /* Work of another library on the same device and stream, such as torch's products.
+   * begin_foreign is called before it is enqueued, and answers what that library is to meet: a
+   * simulated device's planned faults. Where the library itself works on the device, nothing. */
+  uint32_t (*begin_foreign)(gnnd_device_stream* stream, gnnd_device_error* error);
+  /* That library failed with this number of the runtime's (cudaError_t for CUDA), in these words:
+   * answers what it means, never OK. A sticky one stays, as if a call of ours had met it. */
+  uint32_t (*foreign_failed)(gnnd_device* device, int32_t native_code, const char* words,
+                             gnnd_device_error* error);
 
   /* Sampling. start enqueues the batch's kernels and returns; finish takes the oldest started one,
    * waits for its sizes, copies its sections into `slot` (registered or not), waits for them and
