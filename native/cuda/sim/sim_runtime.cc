@@ -123,11 +123,11 @@ int SimRuntime::MemoryInfo(uint64_t* free_bytes, uint64_t* total_bytes) {
 int SimRuntime::Allocate(uint64_t bytes, void** memory) { return Device().Allocate(bytes, memory); }
 int SimRuntime::Free(void* memory) { return Device().Free(memory); }
 
-int SimRuntime::AllocateShared(uint64_t bytes, void** memory, gnnd_device_handle* handle) {
-  return Device().AllocateShared(bytes, memory, handle);
+int SimRuntime::AllocateShared(uint64_t bytes, void** memory, cuda::SharedMemory* shared) {
+  return Device().AllocateShared(bytes, memory, shared);
 }
-int SimRuntime::OpenShared(const gnnd_device_handle& handle, void** memory) {
-  return Device().OpenShared(handle, memory,
+int SimRuntime::OpenShared(const cuda::SharedMemory& shared, void** memory) {
+  return Device().OpenShared(shared, memory,
                              [this](uint32_t a, uint32_t b) { return LinkBetween(a, b) != 0; });
 }
 int SimRuntime::CloseShared(void* memory) { return Device().CloseShared(memory); }

@@ -242,12 +242,15 @@ typedef struct gnnd_device_plugin {
                        gnnd_device_error* error);
   void (*release)(gnnd_device* device, void* memory);
 
-  /* Memory as of allocate, which other processes may open by `handle`; counted rounded up to 2 MiB.
-   * Release it only at the end of its use by all: readers are told first, by others than us. */
+  /* Memory as of allocate, which other processes of the same user may open by `handle`, until it is
+   * released; counted rounded up to 2 MiB. It is there as long as somebody has it open, whether it
+   * is released meanwhile or its process dies. Where host or device cannot share memory so, nobody
+   * can open the handle. */
   uint32_t (*allocate_shared)(gnnd_device* device, uint64_t bytes, uint32_t purpose, void** memory,
                               gnnd_device_handle* handle, gnnd_device_error* error);
-  /* What another process shares, for kernels of this device to read. NOT_SUPPORTED where it does
-   * not reach that memory, BAD_ARGUMENT where the process that shared it is gone. Not counted. */
+  /* What another process shares, for kernels of this device to read, from then on whatever becomes
+   * of that process. NOT_SUPPORTED where it does not reach that memory, BAD_ARGUMENT where the
+   * process that shared it is gone, or has released it. Not counted. */
   uint32_t (*open_shared)(gnnd_device* device, const gnnd_device_handle* handle, void** memory,
                           gnnd_device_error* error);
   /* No stream may still use it; allowed after a sticky error. */
