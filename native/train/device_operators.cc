@@ -144,12 +144,14 @@ void AffineOfTorch(const AffineOp& op) {
 }
 
 void MultiplyAffine(const AffineOp& op, Workspace* workspace) {
+  StreamOf(workspace).BeginTorch();
   if (StreamOf(workspace).on_host()) return RunAffine(op, workspace);
   AffineOfTorch(op);
 }
 
 void MultiplyTransposed(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& out,
                         Workspace* workspace) {
+  StreamOf(workspace).BeginTorch();
   if (StreamOf(workspace).on_host()) return TransposedProductInto(grad, x, out);
   out.copy_(grad.t().mm(x));
 }

@@ -3,6 +3,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "train/device_operators.h"
+#include "train/torch_failure.h"
 
 namespace gnnd {
 namespace {
@@ -32,6 +33,19 @@ Status NeedsOfTraining(const Device& device) {
 // An executor sees the one GPU that it works on.
 c10::Device Gpu() { return {c10::kCUDA, 0}; }
 
+// Unproven: no GPU has run this yet (docs/gpu.md). kDeviceUnavailable where torch has no CUDA.
+Result<c10::Stream> StreamOfTorch(const Device& device) {
+  try {
+    const c10::impl::VirtualGuardImpl torch(c10::kCUDA);
+    return torch.getStreamFromGlobalPool(Gpu(), /*isHighPriority=*/false);
+  } catch (const c10::Error& error) {
+    const Status status = StatusOfTorch(error, &device, Code::kDeviceUnavailable);
+    if (status.code() != Code::kDeviceUnavailable) return status;
+    return Status(status.code(), "torch cannot use the GPU: " + status.message() +
+                                     "; install a PyTorch that was built with CUDA");
+  }
+}
+
 }  // namespace
 
 TrainStream::TrainStream(const Device& device) : device_(device) {
@@ -60,9 +74,7 @@ Result<std::unique_ptr<TrainStream>> TrainStream::Create(const Device& device, U
   GNND_TRY(NeedsOfTraining(device));
   std::unique_ptr<TrainStream> made(new TrainStream(device));
   if (use == Use::kCompute && !made->on_host()) {
-    // Unproven: no GPU has run this yet (docs/gpu.md).
-    const c10::impl::VirtualGuardImpl torch(c10::kCUDA);
-    made->torch_ = torch.getStreamFromGlobalPool(Gpu(), /*isHighPriority=*/false);
+    made->torch_ = GNND_VALUE(StreamOfTorch(device));
     made->stream_ = GNND_VALUE(DeviceStream::Adopt(device, made->torch_->native_handle()));
   } else {
     made->stream_ = GNND_VALUE(DeviceStream::Create(device, /*is_high=*/use == Use::kExtract));
@@ -101,6 +113,11 @@ void TrainStream::Fill(void* to, uint8_t byte, uint64_t bytes) {
 void TrainStream::Synchronize() {
   const Status status = stream_->Synchronize();
   if (!status.ok()) throw DeviceError(status);
+}
+
+void TrainStream::BeginTorch() {
+  gnnd_device_error error{};
+  if (table().begin_foreign(stream_->get(), &error) != GNND_DEVICE_OK) ThrowAsTorch(error);
 }
 
 void TrainStream::BeginTiming() {

@@ -70,6 +70,8 @@ class TrainStream {
   void CopyOut(void* to, const void* from, uint64_t bytes);
   void Fill(void* to, uint8_t byte, uint64_t bytes);
   void Synchronize();
+  // Before torch works on the stream. Throws what torch does, where the device simulates that.
+  void BeginTorch();
   // The device's time from one to the other, by events on the stream; the second one waits for it.
   void BeginTiming();
   uint64_t EndTiming();

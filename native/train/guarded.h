@@ -9,12 +9,14 @@
 #include "core/base/status.h"
 #include "train/device_stream.h"
 #include "train/script_model.h"
+#include "train/torch_failure.h"
 
 namespace gnnd {
 
-// Runs `body`, turning what torch throws into a Status of code `thrown`.
+// Runs `body`, turning what torch throws into a Status: what failed on `device` (null: the
+// processor) into what the device answers for it, anything else into the code `thrown`.
 template <typename Body>
-Status Guarded(const Body& body, Code thrown = Code::kInternal) {
+Status Guarded(const Device* device, const Body& body, Code thrown = Code::kInternal) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
@@ -24,7 +26,7 @@ Status Guarded(const Body& body, Code thrown = Code::kInternal) {
   } catch (const ScriptError& error) {
     return Status(Code::kPluginFailed, error.what());
   } catch (const c10::Error& error) {
-    return Status(thrown, error.what_without_backtrace());
+    return StatusOfTorch(error, device, thrown);
   } catch (const std::exception& error) {
     return Status(thrown, error.what());
   }

@@ -103,7 +103,7 @@ class RowsWork final : public TorchWork {
   Status Extract(const Sample& sample, uint32_t number, ExtractReport* report) override {
     GNND_CHECK(number < kExtractBuffers && sample.kind() == SampleKind::kRows);
     RowBuffer* const buffer = &buffers_[number];
-    return Guarded([&] {
+    return Guarded(options_.device, [&] {
       UseTeamOf(ExtractThreads());
       buffer->key = {options_.random_seed, sample.key().epoch, sample.key().batch};
       BatchRuns(buffer->key, &runs_);
@@ -128,7 +128,7 @@ class RowsWork final : public TorchWork {
     const RowBuffer& buffer = buffers_[number];
     GNND_CHECK(parameters.size() == manifest().num_floats && gradient.size() == parameters.size());
     GNND_CHECK(buffer.key.epoch == sample.key().epoch && buffer.key.batch == sample.key().batch);
-    return Guarded([&] {
+    return Guarded(options_.device, [&] {
       UseThreads(options_.threads, 1);
       const c10::AutoGradMode with_gradients(true);
       std::optional<TrainStream::Current> current;
@@ -189,7 +189,7 @@ class RowsWork final : public TorchWork {
     const uint64_t begin = first + task.chunk * kEvalRows;
     const auto count = static_cast<uint32_t>(std::min(begin + kEvalRows, end) - begin);
     runs_.assign(1, {static_cast<uint32_t>(begin), count});
-    return Guarded([&] {
+    return Guarded(options_.device, [&] {
       at::Tensor logits;
       GNND_TRY(Evaluate(parameters, &logits));
       return CountRows(logits, evaluated_.rows, begin - first, files_.targets, validates, result);
@@ -241,7 +241,7 @@ class RowsWork final : public TorchWork {
                      const Take& take) {
     const uint64_t first = chunk * kEvalRows;
     runs_ = targets.RunsOf(first, std::min<uint64_t>(first + kEvalRows, targets.rows.size()));
-    return Guarded([&] {
+    return Guarded(options_.device, [&] {
       at::Tensor logits;
       GNND_TRY(Evaluate(parameters, &logits));
       return take(first, std::span<const float>(logits.const_data_ptr<float>(),
@@ -476,13 +476,13 @@ Result<std::unique_ptr<TorchWork>> CreateRowsWork(const RowsOptions& options) {
     return Invalid("train, batch_size and chunk must be at least 1");
   }
   RowFiles files = GNND_VALUE(OpenRowFiles(options));
-  std::unique_ptr<DeviceRows> device;
-  if (options.device != nullptr) {
-    device = GNND_VALUE(DeviceRows::Create(options, ManifestOf(options.model)->num_floats));
-  }
   std::unique_ptr<RowsWork> work;
-  GNND_TRY(Guarded([&] {
+  GNND_TRY(Guarded(options.device, [&] {
     UseOneInteropThread();
+    std::unique_ptr<DeviceRows> device;
+    if (options.device != nullptr) {
+      device = GNND_VALUE(DeviceRows::Create(options, ManifestOf(options.model)->num_floats));
+    }
     work = std::make_unique<RowsWork>(options, std::move(files), std::move(device));
     return Status::Ok();
   }));

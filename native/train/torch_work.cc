@@ -143,6 +143,7 @@ class Work final : public TorchWork {
     GNND_CHECK(index < kExtractBuffers);
     return buffers_[index];
   }
+  const Device* DeviceOrNull() const { return options_.device.device; }
   const Operators& operators() const { return compute_.operators(); }
   PredictionFiles::Chunk ChunkOf(const EvalTask& task) const {
     return {task.phase * predicted_chunks_ + task.chunk, evaluator_.scratch_fd()};
@@ -177,7 +178,7 @@ class Work final : public TorchWork {
 
 Status Work::Extract(const Sample& sample, uint32_t number, ExtractReport* report) {
   ExtractBuffer* buffer = &BufferOf(number);
-  return Guarded([&] {
+  return Guarded(DeviceOrNull(), [&] {
     // Torch's operators are not used here, only our loops, on the calling thread's own team: so
     // extraction never waits for a team that computes.
     UseTeamOf(options_.threads);
@@ -254,6 +255,7 @@ Status Work::ComputeGradient(const Sample& sample, uint32_t buffer, const Parame
   GNND_CHECK(extracted.key.epoch == sample.key().epoch &&
              extracted.key.batch == sample.key().batch);
   return Guarded(
+      DeviceOrNull(),
       [&] {
         UseCores();
         const c10::AutoGradMode with_gradients(true);
@@ -324,7 +326,7 @@ Status Work::UseDevice() {
   UseCores();
   const c10::AutoGradMode without_gradients(false);
   const TrainStream::Current current(side_->compute());
-  const Status placed = Guarded([this] { return TakeRoomToEvaluate(); });
+  const Status placed = Guarded(DeviceOrNull(), [this] { return TakeRoomToEvaluate(); });
   evaluates_on_device_ = placed.ok();
   if (placed.code() != Code::kDeviceMemory) return placed;
   EvaluateOnHost(placed);
@@ -369,7 +371,8 @@ Status Work::RunChunkOnDevice(const EvalTask& task, const ParametersView& view, 
 Status Work::RunChunkAnywhere(const EvalTask& task, const ParametersView& view, const Alive& alive,
                               EvalResult* result) {
   if (evaluates_on_device_) {
-    const Status status = Guarded([&] { return RunChunkOnDevice(task, view, alive, result); });
+    const Status status =
+        Guarded(DeviceOrNull(), [&] { return RunChunkOnDevice(task, view, alive, result); });
     if (status.code() != Code::kDeviceMemory) return status;
     EvaluateOnHost(status);
   }
@@ -378,7 +381,7 @@ Status Work::RunChunkAnywhere(const EvalTask& task, const ParametersView& view, 
 
 Result<EvalShape> Work::PlanEvaluation(EvalNodes nodes, const Alive& alive) {
   EvalShape shape;
-  GNND_TRY(Guarded([&] {
+  GNND_TRY(Guarded(DeviceOrNull(), [&] {
     UseCores();
     const Result<EvalShape> planned =
         sampled_ ? Result<EvalShape>(sampled_->Plan(nodes)) : evaluator_.Plan(nodes, alive);
@@ -393,6 +396,7 @@ Status Work::EvaluateChunk(const EvalTask& task, const ParametersView& view, con
                            EvalResult* result) {
   GNND_CHECK(view.floats.size() == model_.manifest.num_floats);
   return Guarded(
+      DeviceOrNull(),
       [&] {
         UseCores();
         const c10::AutoGradMode without_gradients(false);
@@ -415,6 +419,7 @@ Status Work::Predict(std::span<const float> parameters, std::span<const uint32_t
     if (i > 0 && nodes[i - 1] >= nodes[i]) return Invalid("nodes to predict are not ascending");
   }
   return Guarded(
+      DeviceOrNull(),
       [&] {
         UseCores();
         const c10::AutoGradMode without_gradients(false);
@@ -423,20 +428,8 @@ Status Work::Predict(std::span<const float> parameters, std::span<const uint32_t
       ThrownCode());
 }
 
-}  // namespace
-
-void TorchWork::ApplyBy(const Operators& operators, const ParameterManifest& manifest,
-                        const OptimizerOptions& options, uint32_t threads, const StepView& step) {
-  UseTeamOf(threads);
-  std::vector<std::span<const float>> gradients;
-  for (const GradientView& gradient : step.gradients) gradients.push_back(gradient.floats);
-  const OptimizerStep arguments{gradients,          step.num_seeds,    step.version + 1,
-                                step.parameters_in, step.optimizer_in, step.parameters_out,
-                                step.optimizer_out};
-  operators.update(manifest, options, arguments);
-}
-
-Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) {
+// Throws what torch and the device do.
+Result<std::unique_ptr<TorchWork>> MadeWork(const TrainOptions& given) {
   TrainOptions options = given;
   std::unique_ptr<ScriptModel> script;
   if (options.model.type == ModelType::kScript) {
@@ -462,16 +455,33 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& given) 
   FeatureStore store = GNND_VALUE(history ? history->MakeStore(rows) : FeatureStore::Create(rows));
   const bool fills = store.cache_rows() > 0 || (side && side->features().cache_rows() > 0);
   const uint64_t fill_ns = fills ? MonotonicNs() - start_ns : 0;
+  UseOneInteropThread();
+  auto work = std::make_unique<Work>(options, std::move(store), fill_ns, std::move(script),
+                                     std::move(side), std::move(history));
+  GNND_TRY(work->UseSamples());
+  GNND_TRY(work->UsePredictions());
+  GNND_TRY(work->UseDevice());
+  return std::unique_ptr<TorchWork>(std::move(work));
+}
+
+}  // namespace
+
+void TorchWork::ApplyBy(const Operators& operators, const ParameterManifest& manifest,
+                        const OptimizerOptions& options, uint32_t threads, const StepView& step) {
+  UseTeamOf(threads);
+  std::vector<std::span<const float>> gradients;
+  for (const GradientView& gradient : step.gradients) gradients.push_back(gradient.floats);
+  const OptimizerStep arguments{gradients,          step.num_seeds,    step.version + 1,
+                                step.parameters_in, step.optimizer_in, step.parameters_out,
+                                step.optimizer_out};
+  operators.update(manifest, options, arguments);
+}
+
+Result<std::unique_ptr<TorchWork>> TorchWork::Create(const TrainOptions& options) {
   std::unique_ptr<TorchWork> work;
-  GNND_TRY(Guarded([&] {
-    UseOneInteropThread();
-    auto made = std::make_unique<Work>(options, std::move(store), fill_ns, std::move(script),
-                                       std::move(side), std::move(history));
-    Status ready = made->UseSamples();
-    if (ready.ok()) ready = made->UsePredictions();
-    if (ready.ok()) ready = made->UseDevice();
-    if (ready.ok()) work = std::move(made);
-    return ready;
+  GNND_TRY(Guarded(options.device.device, [&] {
+    work = GNND_VALUE(MadeWork(options));
+    return Status::Ok();
   }));
   return work;
 }

@@ -194,8 +194,9 @@ function finish(message: EndMessage, exitCode: number): void {
  */
 function confine(): true | string {
   try {
-    // A GPU's driver may talk to its services.
-    loadCore().hostConfine((process.env['CUDA_VISIBLE_DEVICES'] ?? '') !== '');
+    // A GPU's driver may talk to its services, and Trainers get each other's device memory so.
+    const devices = ['CUDA_VISIBLE_DEVICES', 'GNND_SIM_VISIBLE'];
+    loadCore().hostConfine(devices.some((name) => (process.env[name] ?? '') !== ''));
     return true;
   } catch (error) {
     return messageOf(error);

@@ -124,8 +124,12 @@ int gnnd_device::Allocate(uint64_t bytes, uint32_t purpose, void** memory, Failu
 int gnnd_device::AllocateShared(uint64_t bytes, uint32_t purpose, void** memory,
                                 gnnd_device_handle* handle, Failure* failure) {
   *handle = {};
-  return Take(bytes, kSharedBytes, {purpose, true}, memory, failure,
-              [&](uint64_t rounded) { return runtime_.AllocateShared(rounded, memory, handle); });
+  return Take(bytes, kSharedBytes, {purpose, true}, memory, failure, [&](uint64_t rounded) {
+    gnnd::cuda::SharedMemory shared;
+    const int error = runtime_.AllocateShared(rounded, memory, &shared);
+    if (error == 0) handout_.Add(*memory, shared, handle);
+    return error;
+  });
 }
 
 int gnnd_device::Take(uint64_t bytes, uint64_t unit, Allocation allocation, void** memory,
@@ -148,13 +152,20 @@ int gnnd_device::Take(uint64_t bytes, uint64_t unit, Allocation allocation, void
 }
 
 void gnnd_device::GiveBack(void* memory, bool is_shared) {
+  if (is_shared) handout_.Remove(memory);
   static_cast<void>(is_shared ? runtime_.FreeShared(memory) : runtime_.Free(memory));
 }
 
 int gnnd_device::OpenShared(const gnnd_device_handle& handle, void** memory, Failure* failure) {
   failure->what = "opening memory that another process shares";
   *memory = nullptr;
-  if (const int error = runtime_.OpenShared(handle, memory); error != 0) return error;
+  gnnd::UniqueFd descriptor;
+  const gnnd::cuda::SharedMemory shared = gnnd::cuda::Fetch(handle, &descriptor);
+  if (shared.fd < 0) {
+    failure->said = "the process that shared it is gone, or cannot share memory of its device";
+    return kBadArgument;
+  }
+  if (const int error = runtime_.OpenShared(shared, memory); error != 0) return error;
   const std::lock_guard lock(mutex_);
   opened_.insert(*memory);
   return 0;

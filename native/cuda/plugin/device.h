@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cuda/plugin/failure.h"
+#include "cuda/plugin/handout.h"
 #include "cuda/plugin/ranges.h"
 #include "cuda/plugin/runtime.h"
 
@@ -114,6 +115,8 @@ struct gnnd_device {
   uint64_t total_bytes_ = 0;
   uint64_t context_bytes_ = 0;
   uint64_t budget_bytes_ = 0;
+
+  gnnd::cuda::Handout handout_;
 
   std::mutex mutex_;  // all that follows, up to the ring
   int sticky_ = 0;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "cuda/plugin/handout.h"
 #include "include/gnnd/device_plugin.h"
 
 // What the plug-in needs of a device's library. There are two: CUDA's (runtime/) and a simulated
@@ -51,10 +52,11 @@ class Runtime {
   virtual int MemoryInfo(uint64_t* free_bytes, uint64_t* total_bytes) = 0;
   virtual int Allocate(uint64_t bytes, void** memory) = 0;
   virtual int Free(void* memory) = 0;
-  // Memory that other processes open by what goes to `handle`; of a multiple of kSharedBytes.
-  virtual int AllocateShared(uint64_t bytes, void** memory, gnnd_device_handle* handle) = 0;
+  // Memory that others open by what goes to `shared`, whose descriptor is the caller's; of a
+  // multiple of kSharedBytes. It is there until nobody has a descriptor of it or has it mapped.
+  virtual int AllocateShared(uint64_t bytes, void** memory, SharedMemory* shared) = 0;
   virtual int FreeShared(void* memory) = 0;
-  virtual int OpenShared(const gnnd_device_handle& handle, void** memory) = 0;
+  virtual int OpenShared(const SharedMemory& shared, void** memory) = 0;
   virtual int CloseShared(void* memory) = 0;
   // Pieces of at most PieceBytes, each registered by itself; no copy crosses from one to the next.
   virtual uint64_t PieceBytes() const = 0;
@@ -76,6 +78,8 @@ class Runtime {
   virtual int Copy(Stream stream, void* to, const void* from, uint64_t bytes,
                    uint32_t direction) = 0;
   virtual int Fill(Stream stream, void* to, uint8_t byte, uint64_t bytes) = 0;
+  // Before another library works on a stream: what it is to meet there, where that is simulated.
+  virtual int BeginForeign(Stream /*stream*/) { return 0; }
   // What launches since the last call left behind.
   virtual int LaunchError() = 0;
   // Most blocks that a launch should have.

@@ -224,6 +224,23 @@ uint32_t Fill(gnnd_device_stream* stream, void* to, uint8_t byte, uint64_t bytes
   });
 }
 
+// Its own failure is the other library's to tell, which does so by foreign_failed.
+uint32_t BeginForeign(gnnd_device_stream* stream, gnnd_device_error* error) {
+  return Ask(error, [&](Runtime& runtime, Failure* f) {
+    f->what = "work of another library";
+    return runtime.BeginForeign(stream->stream);
+  });
+}
+
+uint32_t ForeignFailed(gnnd_device* device, int32_t native_code, const char* words,
+                       gnnd_device_error* error) {
+  Failure failure;
+  failure.what = words;
+  // What is no number of a failure broke a rule of the interface.
+  const int native = native_code > 0 ? native_code : kBadArgument;
+  return TellOf(device->runtime(), &failure, device->Leave(native, failure), error);
+}
+
 gnnd_device_plugin MakeTable() {
   gnnd_device_plugin table{};
   table.abi_version = GNND_DEVICE_ABI_VERSION;
@@ -261,6 +278,8 @@ gnnd_device_plugin MakeTable() {
   table.copy = Copy;
   table.copy_staged = CopyStaged;
   table.fill = Fill;
+  table.begin_foreign = BeginForeign;
+  table.foreign_failed = ForeignFailed;
   AddSamplers(&table);
   AddFeatures(&table);
   AddTraining(&table);

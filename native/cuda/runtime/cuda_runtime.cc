@@ -16,6 +16,7 @@
 #include "cuda/plugin/failure.h"
 #include "cuda/plugin/runtime.h"
 #include "cuda/runtime/nvml.h"
+#include "cuda/runtime/shared_mappings.h"
 
 // CUDA's runtime, linked statically: the plug-in loads, and answers, where there is no driver.
 // Plain allocations, no managed memory, no default stream. The runtime's copy in this file has a
@@ -275,25 +276,15 @@ class CudaRuntime final : public Runtime {
   int Allocate(uint64_t bytes, void** memory) override { return Answer(cudaMalloc(memory, bytes)); }
   int Free(void* memory) override { return Answer(cudaFree(memory)); }
 
-  int AllocateShared(uint64_t bytes, void** memory, gnnd_device_handle* handle) override {
-    static_assert(sizeof(cudaIpcMemHandle_t) == sizeof handle->bytes);
-    if (const int error = Answer(cudaMalloc(memory, bytes)); error != 0) return error;
-    cudaIpcMemHandle_t made{};
-    const int error = Answer(cudaIpcGetMemHandle(&made, *memory));
-    if (error != 0) static_cast<void>(Answer(cudaFree(*memory)));
-    std::memcpy(handle->bytes, &made, sizeof made);
-    return error;
+  int AllocateShared(uint64_t bytes, void** memory, SharedMemory* shared) override {
+    return shared_.Allocate(bytes, memory, shared);
   }
-  // Nothing may be freed that somebody has opened (undefined, says CUDA), and who has cannot be
-  // asked: it goes with the process.
-  int FreeShared(void*) override { return 0; }
-  int OpenShared(const gnnd_device_handle& handle, void** memory) override {
-    cudaIpcMemHandle_t given{};
-    std::memcpy(&given, handle.bytes, sizeof given);
-    // Of devices, too, that this process does not see.
-    return Answer(cudaIpcOpenMemHandle(memory, given, cudaIpcMemLazyEnablePeerAccess));
+  int FreeShared(void* memory) override { return shared_.Free(memory); }
+  // Of devices, too, that this process does not see.
+  int OpenShared(const SharedMemory& shared, void** memory) override {
+    return shared_.Open(shared, memory);
   }
-  int CloseShared(void* memory) override { return Answer(cudaIpcCloseMemHandle(memory)); }
+  int CloseShared(void* memory) override { return shared_.Free(memory); }
 
   uint64_t PieceBytes() const override { return uint64_t{4} << 30; }
   int Register(void* memory, uint64_t bytes, void** seen) override {
@@ -382,6 +373,9 @@ class CudaRuntime final : public Runtime {
   uint32_t MaxBlocks(uint32_t index) override {
     return 8 * Attribute(cudaDevAttrMultiProcessorCount, static_cast<int>(index));
   }
+
+ private:
+  SharedMappings shared_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "cuda/sim/script.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <string_view>
@@ -11,6 +12,7 @@ namespace {
 
 constexpr uint32_t kMostDevices = 64;
 constexpr uint64_t kMostRate = 10'000;
+constexpr uint64_t kMostError = 10'000;
 
 bool NumberOf(std::string_view text, uint64_t* number) {
   const char* const end = text.data() + text.size();
@@ -99,17 +101,18 @@ class Reader {
   }
 
   void Faults() {
+    constexpr std::string_view kinds[] = {"memory", "register", "launch", "lost", "torch-memory"};
     for (const std::string_view part : PartsOf(Text("GNND_SIM_FAULT"))) {
-      const size_t colon = std::min(part.find(':'), part.size());
-      const std::string kind(part.substr(0, colon));
+      const size_t colon = std::min(part.rfind(':'), part.size());
+      const std::string_view kind = part.substr(0, colon);
       uint64_t at = 0;
-      const bool is_known =
-          kind == "memory" || kind == "register" || kind == "launch" || kind == "lost";
       const bool is_read = colon < part.size() && NumberOf(part.substr(colon + 1), &at) && at > 0;
-      if (is_known && is_read)
-        script_.faults[kind] = at;
+      if (is_read && (std::ranges::find(kinds, kind) != std::end(kinds) || IsTorchError(kind)))
+        script_.faults[std::string(kind.substr(0, kind.find(':')))] = at;
       else
-        Problem("GNND_SIM_FAULT", part, "expected memory, register, launch or lost, then :N");
+        Problem("GNND_SIM_FAULT", part,
+                "expected memory, register, launch, lost, torch-memory or torch-error:CODE, then "
+                ":N");
     }
   }
 
@@ -119,6 +122,16 @@ class Reader {
   }
 
  private:
+  // "torch-error:CODE", whose number is noted.
+  bool IsTorchError(std::string_view kind) {
+    constexpr std::string_view name = "torch-error:";
+    uint64_t code = 0;
+    if (!kind.starts_with(name) || !NumberOf(kind.substr(name.size()), &code)) return false;
+    if (code == 0 || code > kMostError) return false;
+    script_.torch_error = static_cast<int>(code);
+    return true;
+  }
+
   void Problem(const char* name, std::string_view text, const std::string& expected) {
     script_.problems.push_back(std::string(name) + "=" + std::string(text) + ": " + expected);
   }
@@ -143,8 +156,14 @@ Script ReadScript(const Environment& environment, const Pose& pose) {
   reader.Number("GNND_SIM_MEMORY", uint64_t{1} << 42, &script.memory_bytes);
   reader.Number("GNND_SIM_SEED", UINT64_MAX, &script.random_seed);
   reader.Number("GNND_SIM_PROCESSES", 1000, &script.processes);
+<<<<<<< HEAD
   reader.Number("GNND_SIM_SYSTEM", 10'000, &script.system_error);
   reader.Visible(pose);
+=======
+  reader.Number("GNND_SIM_SYSTEM", kMostError, &script.system_error);
+  reader.Number("GNND_SIM_KIND", GNND_MEMORY_HOST, &script.memory_kind);
+  reader.Visible();
+>>>>>>> 963d88c8c1f577f76fbc79f8a214b404d35d109b
   reader.Peers();
   reader.Rates();
   reader.Faults();

@@ -1,7 +1,6 @@
 #include "cuda/sim/sim_device.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "cuda/plugin/failure.h"
 #include "include/gnnd/device_plugin.h"
 
 namespace gnnd::sim {
@@ -24,22 +24,12 @@ constexpr int kMemoryAllocation = 2;
 constexpr int kInvalidDevicePointer = 17;
 constexpr int kNotReady = 600;
 constexpr int kPeerAccessUnsupported = 217;
-constexpr int kInvalidHandle = 400;
 constexpr int kIllegalAddress = 700;
 constexpr int kContextIsDestroyed = 709;
 constexpr int kAlreadyRegistered = 712;
 constexpr int kHostNotRegistered = 713;
 constexpr int kLaunchFailure = 719;
 constexpr int kNotSupported = 801;
-
-// What a handle of gnnd_sim's says: a memfd of a process.
-struct SharedName {
-  pid_t pid;
-  int fd;
-  ino_t inode;
-  uint32_t device;
-};
-static_assert(sizeof(SharedName) <= sizeof(gnnd_device_handle));
 
 // Memory whose last byte lies before a page that nobody may touch.
 Result<Mapping> Guarded(uint64_t bytes, void** start) {
@@ -103,40 +93,28 @@ int SimDevice::Allocate(uint64_t bytes, void** memory) {
   return 0;
 }
 
-int SimDevice::AllocateShared(uint64_t bytes, void** memory, gnnd_device_handle* handle) {
+int SimDevice::AllocateShared(uint64_t bytes, void** memory, cuda::SharedMemory* shared) {
   const std::lock_guard lock(mutex_);
   if (broken_ != 0) return broken_;
   if (Strikes("memory") || bytes > script_.memory_bytes - used_bytes_) return kMemoryAllocation;
   Result<UniqueFd> fd = CreateMemfd("gnnd-sim-shared", bytes);
   if (!fd.ok()) return kMemoryAllocation;
   Result<Mapping> mapping = Mapping::Map(fd->get(), /*writable=*/true);
-  struct stat about{};
-  if (!mapping.ok() || fstat(fd->get(), &about) != 0) return kMemoryAllocation;
-  const SharedName name{getpid(), fd->get(), about.st_ino, number_};
-  std::memcpy(handle->bytes, &name, sizeof name);
+  if (!mapping.ok()) return kMemoryAllocation;
   *memory = mapping->data();
   memory_.emplace(*memory, std::move(*mapping));
-  shared_.emplace(*memory, std::move(*fd));
+  *shared = {fd->Release(), number_, bytes};
   arena_.Add(*memory, bytes, true);
   used_bytes_ += bytes;
   return 0;
 }
 
-int SimDevice::OpenShared(const gnnd_device_handle& handle, void** memory,
+int SimDevice::OpenShared(const cuda::SharedMemory& shared, void** memory,
                           const std::function<bool(uint32_t, uint32_t)>& reaches) {
   const std::lock_guard lock(mutex_);
   if (broken_ != 0) return broken_;
-  SharedName name{};
-  std::memcpy(&name, handle.bytes, sizeof name);
-  if (!reaches(number_, name.device)) return kPeerAccessUnsupported;
-  const std::string path = "/proc/" + std::to_string(name.pid) + "/fd/" + std::to_string(name.fd);
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat about{};
-  // A descriptor of that number may be another file by now, and the process another one.
-  if (!fd.valid() || fstat(fd.get(), &about) != 0 || about.st_ino != name.inode) {
-    return kInvalidHandle;
-  }
-  Result<Mapping> mapping = Mapping::Map(fd.get(), /*writable=*/false);
+  if (!reaches(number_, shared.device)) return kPeerAccessUnsupported;
+  Result<Mapping> mapping = Mapping::Map(shared.fd, /*writable=*/false);
   if (!mapping.ok()) return kMemoryAllocation;
   *memory = mapping->data();
   opened_.Add(*memory, mapping->size(), true);
@@ -157,7 +135,6 @@ int SimDevice::Free(void* memory) {
   cuda::Ranges<bool>::Entry entry{};
   if (!arena_.Remove(memory, &entry)) return kInvalidDevicePointer;
   memory_.erase(memory);
-  shared_.erase(memory);
   used_bytes_ -= entry.bytes;
   return broken_;
 }
@@ -194,6 +171,14 @@ int SimDevice::FreePinned(void* memory) {
   if (!registered_.Remove(memory, &entry)) return kInvalidValue;
   memory_.erase(memory);
   return broken_;
+}
+
+int SimDevice::BeginForeign() {
+  const std::lock_guard lock(mutex_);
+  if (broken_ != 0) return broken_;
+  if (Strikes("torch-memory")) return kMemoryAllocation;
+  if (!Strikes("torch-error")) return 0;
+  return cuda::IsSticky(script_.torch_error) ? Break(script_.torch_error) : script_.torch_error;
 }
 
 SimStream* SimDevice::CreateStream() {

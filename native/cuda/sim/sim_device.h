@@ -10,6 +10,7 @@
 
 #include "core/base/mapping.h"
 #include "core/base/memfd.h"
+#include "cuda/plugin/handout.h"
 #include "cuda/plugin/ranges.h"
 #include "cuda/shim/shim.h"
 #include "cuda/sim/script.h"
@@ -56,11 +57,10 @@ class SimDevice {
   uint64_t free_bytes();
   int Allocate(uint64_t bytes, void** memory);
   int Free(void* memory);
-  // In a memfd, which others open as a file of this process's: they may go on reading when it is
-  // gone, as they might with a GPU, or might not.
-  int AllocateShared(uint64_t bytes, void** memory, gnnd_device_handle* handle);
+  // In a memfd, whose pages are there until nobody has it open or mapped.
+  int AllocateShared(uint64_t bytes, void** memory, cuda::SharedMemory* shared);
   // `reaches(a, b)`: whether device a of the script reads the memory of device b.
-  int OpenShared(const gnnd_device_handle& handle, void** memory,
+  int OpenShared(const cuda::SharedMemory& shared, void** memory,
                  const std::function<bool(uint32_t, uint32_t)>& reaches);
   int CloseShared(void* memory);
   int Register(void* memory, uint64_t bytes);
@@ -82,6 +82,8 @@ class SimDevice {
   int Fill(SimStream* stream, void* to, uint8_t byte, uint64_t bytes);
   // A kernel.
   void Enqueue(SimStream* stream, std::function<void()> work);
+  // Before torch works on the device: the number that it is to throw, 0 = none.
+  int BeginForeign();
   int broken();
 
  private:
@@ -104,7 +106,6 @@ class SimDevice {
   std::map<std::string, uint64_t> calls_;
   uint64_t used_bytes_ = 0;
   std::map<void*, Mapping> memory_;  // device's and pinned
-  std::map<void*, UniqueFd> shared_;
   cuda::Ranges<bool> arena_;
   cuda::Ranges<bool> opened_;
   cuda::Ranges<bool> registered_;

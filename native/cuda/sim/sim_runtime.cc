@@ -58,7 +58,7 @@ int SimRuntime::Info(uint32_t index, gnnd_device_info* info) {
   info->multiprocessors = MaxBlocks(index);
   info->total_bytes = script_.memory_bytes;
   info->free_bytes = devices_[index]->free_bytes();
-  info->memory_kind = GNND_MEMORY_HOST;
+  info->memory_kind = script_.memory_kind;
   info->can_register = 1;
   info->pageable_access = 0;
   info->copy_engines = 2;
@@ -125,11 +125,11 @@ int SimRuntime::MemoryInfo(uint64_t* free_bytes, uint64_t* total_bytes) {
 int SimRuntime::Allocate(uint64_t bytes, void** memory) { return Device().Allocate(bytes, memory); }
 int SimRuntime::Free(void* memory) { return Device().Free(memory); }
 
-int SimRuntime::AllocateShared(uint64_t bytes, void** memory, gnnd_device_handle* handle) {
-  return Device().AllocateShared(bytes, memory, handle);
+int SimRuntime::AllocateShared(uint64_t bytes, void** memory, cuda::SharedMemory* shared) {
+  return Device().AllocateShared(bytes, memory, shared);
 }
-int SimRuntime::OpenShared(const gnnd_device_handle& handle, void** memory) {
-  return Device().OpenShared(handle, memory,
+int SimRuntime::OpenShared(const cuda::SharedMemory& shared, void** memory) {
+  return Device().OpenShared(shared, memory,
                              [this](uint32_t a, uint32_t b) { return LinkBetween(a, b) != 0; });
 }
 int SimRuntime::CloseShared(void* memory) { return Device().CloseShared(memory); }
@@ -177,6 +177,7 @@ int SimRuntime::Copy(Stream stream, void* to, const void* from, uint64_t bytes,
 int SimRuntime::Fill(Stream stream, void* to, uint8_t byte, uint64_t bytes) {
   return Device().Fill(StreamOf(stream), to, byte, bytes);
 }
+int SimRuntime::BeginForeign(Stream stream) { return StreamOf(stream)->device().BeginForeign(); }
 int SimRuntime::LaunchError() { return Device().broken(); }
 
 }  // namespace gnnd::sim

@@ -48,9 +48,9 @@ class SimRuntime final : public cuda::Runtime {
   int MemoryInfo(uint64_t* free_bytes, uint64_t* total_bytes) override;
   int Allocate(uint64_t bytes, void** memory) override;
   int Free(void* memory) override;
-  int AllocateShared(uint64_t bytes, void** memory, gnnd_device_handle* handle) override;
+  int AllocateShared(uint64_t bytes, void** memory, cuda::SharedMemory* shared) override;
   int FreeShared(void* memory) override { return Free(memory); }
-  int OpenShared(const gnnd_device_handle& handle, void** memory) override;
+  int OpenShared(const cuda::SharedMemory& shared, void** memory) override;
   int CloseShared(void* memory) override;
   uint64_t PieceBytes() const override { return uint64_t{1} << 20; }
   int Register(void* memory, uint64_t bytes, void** seen) override;
@@ -69,6 +69,7 @@ class SimRuntime final : public cuda::Runtime {
   int Elapsed(Event begin, Event end, uint64_t* ns) override;
   int Copy(Stream stream, void* to, const void* from, uint64_t bytes, uint32_t direction) override;
   int Fill(Stream stream, void* to, uint8_t byte, uint64_t bytes) override;
+  int BeginForeign(Stream stream) override;
   int LaunchError() override;
   uint32_t MaxBlocks(uint32_t) override { return 4; }
 

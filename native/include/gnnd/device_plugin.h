@@ -40,7 +40,7 @@ extern "C" {
 #endif
 
 /* Changes when a struct or a rule of this file changes; equality is asked for. */
-#define GNND_DEVICE_ABI_VERSION 5u
+#define GNND_DEVICE_ABI_VERSION 6u
 
 #define GNND_DEVICE_EXPORT __attribute__((visibility("default")))
 
@@ -242,12 +242,15 @@ typedef struct gnnd_device_plugin {
                        gnnd_device_error* error);
   void (*release)(gnnd_device* device, void* memory);
 
-  /* Memory as of allocate, which other processes may open by `handle`; counted rounded up to 2 MiB.
-   * Release it only at the end of its use by all: readers are told first, by others than us. */
+  /* Memory as of allocate, which other processes of the same user may open by `handle`, until it is
+   * released; counted rounded up to 2 MiB. It is there as long as somebody has it open, whether it
+   * is released meanwhile or its process dies. Where host or device cannot share memory so, nobody
+   * can open the handle. */
   uint32_t (*allocate_shared)(gnnd_device* device, uint64_t bytes, uint32_t purpose, void** memory,
                               gnnd_device_handle* handle, gnnd_device_error* error);
-  /* What another process shares, for kernels of this device to read. NOT_SUPPORTED where it does
-   * not reach that memory, BAD_ARGUMENT where the process that shared it is gone. Not counted. */
+  /* What another process shares, for kernels of this device to read, from then on whatever becomes
+   * of that process. NOT_SUPPORTED where it does not reach that memory, BAD_ARGUMENT where the
+   * process that shared it is gone, or has released it. Not counted. */
   uint32_t (*open_shared)(gnnd_device* device, const gnnd_device_handle* handle, void** memory,
                           gnnd_device_error* error);
   /* No stream may still use it; allowed after a sticky error. */
@@ -293,6 +296,15 @@ typedef struct gnnd_device_plugin {
                           uint32_t direction, gnnd_device_error* error);
   uint32_t (*fill)(gnnd_device_stream* stream, void* to, uint8_t byte, uint64_t bytes,
                    gnnd_device_error* error);
+
+  /* Work of another library on the same device and stream, such as torch's products.
+   * begin_foreign is called before it is enqueued, and answers what that library is to meet: a
+   * simulated device's planned faults. Where the library itself works on the device, nothing. */
+  uint32_t (*begin_foreign)(gnnd_device_stream* stream, gnnd_device_error* error);
+  /* That library failed with this number of the runtime's (cudaError_t for CUDA), in these words:
+   * answers what it means, never OK. A sticky one stays, as if a call of ours had met it. */
+  uint32_t (*foreign_failed)(gnnd_device* device, int32_t native_code, const char* words,
+                             gnnd_device_error* error);
 
   /* Sampling. start enqueues the batch's kernels and returns; finish takes the oldest started one,
    * waits for its sizes, copies its sections into `slot` (registered or not), waits for them and

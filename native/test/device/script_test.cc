@@ -30,22 +30,25 @@ TEST_CASE("devices, memory and faults are read; the visible ones in their order"
                                   {"GNND_SIM_MEMORY", "4096"},
                                   {"GNND_SIM_VISIBLE", UuidOf(2) + "," + UuidOf(0)},
                                   {"GNND_SIM_PEERS", "0-1:NVLINK,2-0:HOST_BUS"},
-                                  {"GNND_SIM_FAULT", "memory:3,lost:100"}});
+                                  {"GNND_SIM_FAULT", "memory:3,lost:100,torch-error:719:7"}});
   CHECK(script.problems.empty());
   CHECK(script.memory_bytes == 4096);
   CHECK(script.visible == std::vector<uint32_t>{2, 0});
   CHECK(script.peers ==
         std::vector<Script::Peers>{{0, 1, GNND_LINK_NVLINK}, {2, 0, GNND_LINK_HOST_BUS}});
-  CHECK(script.faults == std::map<std::string, uint64_t>{{"memory", 3}, {"lost", 100}});
+  CHECK(script.faults ==
+        std::map<std::string, uint64_t>{{"memory", 3}, {"lost", 100}, {"torch-error", 7}});
+  CHECK(script.torch_error == 719);
 }
 
 TEST_CASE("each part that cannot be read is named, and the rest stands") {
-  const Script script = ScriptOf({{"GNND_SIM_DEVICES", "many"},
-                                  {"GNND_SIM_MEMORY", "77"},
-                                  {"GNND_SIM_VISIBLE", "SIM-7"},
-                                  {"GNND_SIM_PEERS", "0-0:PCIE,0-1:NVLINK,0:NVLINK"},
-                                  {"GNND_SIM_FAULT", "memory,flood:2,launch:0,register:1"}});
-  CHECK(script.problems.size() == 8);
+  const Script script =
+      ScriptOf({{"GNND_SIM_DEVICES", "many"},
+                {"GNND_SIM_MEMORY", "77"},
+                {"GNND_SIM_VISIBLE", "SIM-7"},
+                {"GNND_SIM_PEERS", "0-0:PCIE,0-1:NVLINK,0:NVLINK"},
+                {"GNND_SIM_FAULT", "memory,flood:2,launch:0,register:1,torch-error:0:1"}});
+  CHECK(script.problems.size() == 9);
   CHECK(script.problems[0].find("GNND_SIM_DEVICES=many") == 0);
   CHECK(script.memory_bytes == 77);
   CHECK(script.faults == std::map<std::string, uint64_t>{{"register", 1}});

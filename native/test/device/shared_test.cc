@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <numeric>
 #include <optional>
@@ -106,6 +109,127 @@ TEST_CASE("who is gone, or not linked, cannot be opened; what was opened stays r
   CHECK(plugin.table().open_shared(reader->get(), &handle, &memory, &error) ==
         GNND_DEVICE_BAD_ARGUMENT);
   CHECK(error.sticky == 0);
+}
+
+// A process that shares these words of device 1, until it is killed.
+class Owner {
+ public:
+  Owner(const SimPlugin& plugin, const std::vector<uint32_t>& words) {
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    pid_ = fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      const auto device = plugin.Open({.index = 1});
+      const SharedDeviceBuffer shared = Shared(*device, words);
+      const gnnd_device_handle& handle = shared.handle();
+      if (write(ends[1], &handle, sizeof handle) != sizeof handle) _exit(1);
+      for (;;) pause();
+    }
+    close(ends[1]);
+    REQUIRE(read(ends[0], &handle_, sizeof handle_) == sizeof handle_);
+    close(ends[0]);
+  }
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+  ~Owner() { Kill(); }
+
+  const gnnd_device_handle& handle() const { return handle_; }
+  void Stop() {
+    REQUIRE(kill(pid_, SIGSTOP) == 0);
+    REQUIRE(waitpid(pid_, nullptr, WUNTRACED) == pid_);  // all of its threads
+  }
+  // Until nothing is left of it.
+  void Kill() {
+    if (pid_ == 0) return;
+    kill(pid_, SIGKILL);
+    CHECK(waitpid(pid_, nullptr, 0) == pid_);
+    pid_ = 0;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  gnnd_device_handle handle_{};
+};
+
+TEST_CASE("rows of a process that is killed are read to the end, at whatever point it dies") {
+  enum class Killed {
+    kBeforeOpening,
+    kBeforeReading,
+    kWhileReading,
+    kAfterReading,
+    kBeforeClosing
+  };
+  constexpr uint32_t kRows = 1000;
+  const std::vector<uint32_t> ranks{999, 0, 500, 7};
+  for (const char* const seed : {"1", "2", "3"}) {
+    for (const Killed killed :
+         {Killed::kBeforeOpening, Killed::kBeforeReading, Killed::kWhileReading,
+          Killed::kAfterReading, Killed::kBeforeClosing}) {
+      CAPTURE(static_cast<int>(killed));
+      const SimPlugin plugin = Linked(seed);
+      Owner owner(plugin, Numbers(kRows, 1000));
+      const auto at = [&](Killed point) {
+        if (killed == point) owner.Kill();
+      };
+      const auto reader = plugin.Open({.index = 0});
+      at(Killed::kBeforeOpening);
+      gnnd_device_error error{};
+      void* memory = nullptr;
+      const uint32_t code =
+          plugin.table().open_shared(reader->get(), &owner.handle(), &memory, &error);
+      CHECK(code == (killed == Killed::kBeforeOpening ? GNND_DEVICE_BAD_ARGUMENT : GNND_DEVICE_OK));
+      CHECK(error.sticky == 0);
+      // Nobody's rows: those of the host are read.
+      const std::vector<uint32_t> host = Numbers(kRows, 1000);
+      const SharedDeviceBuffer own = Shared(*reader, host);
+      const void* const rows = code == GNND_DEVICE_OK ? memory : own.data();
+      at(Killed::kBeforeReading);
+      Arrays arrays(*reader);
+      gnnd_device_gather args{};
+      args.ranks = arrays.Put(ranks);
+      args.count = ranks.size();
+      args.row_bytes = sizeof(uint32_t);
+      args.out_stride = sizeof(uint32_t);
+      AddPrefix(&args.tiers, kRows, rows);
+      auto* const out = arrays.Room<uint32_t>(ranks.size());
+      args.out = out;
+      const auto stream = Get(DeviceStream::Create(*reader));
+      for (int batch = 0; batch < 3; ++batch) {
+        CHECK(plugin.table().gather(stream->get(), &args, &error) == GNND_DEVICE_OK);
+      }
+      at(Killed::kWhileReading);
+      Check(stream->Synchronize());
+      at(Killed::kAfterReading);
+      CHECK(arrays.Take(out, ranks.size()) == std::vector<uint32_t>{1999, 1000, 1500, 1007});
+      at(Killed::kBeforeClosing);
+      if (code == GNND_DEVICE_OK) plugin.table().close_shared(reader->get(), memory);
+      // The device is as good as before.
+      Check(DeviceStream::Create(*reader).status());
+    }
+  }
+}
+
+TEST_CASE("a process that is stopped keeps nobody waiting for its rows for long") {
+  const SimPlugin plugin = Linked();
+  Owner owner(plugin, Numbers(10, 0));
+  owner.Stop();
+  const auto reader = plugin.Open({.index = 0});
+  CHECK(OpenedDeviceMemory::Open(*reader, owner.handle()).status().message().find("is gone") !=
+        std::string::npos);
+}
+
+TEST_CASE("memory that was shared stays with its readers when it is released, and is free else") {
+  const SimPlugin plugin = Linked();
+  const auto reader = plugin.Open({.index = 0});
+  const auto owner = plugin.Open({.index = 1});
+  const uint64_t free_bytes = Get(owner->Memory()).free_bytes;
+  std::optional<SharedDeviceBuffer> shared = Shared(*owner, Numbers(1000, 1));
+  const OpenedDeviceMemory opened = Get(OpenedDeviceMemory::Open(*reader, shared->handle()));
+  CHECK(Get(owner->Memory()).free_bytes < free_bytes);
+  shared.reset();
+  CHECK(Get(owner->Memory()).free_bytes == free_bytes);
+  CHECK(reinterpret_cast<const uint32_t*>(opened.data())[999] == 1000);
 }
 
 TEST_CASE("what links carry is told as the script has it") {

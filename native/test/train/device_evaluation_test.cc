@@ -379,10 +379,37 @@ TEST_CASE("a device that has no more memory in mid-evaluation leaves the rest to
   CHECK(Evaluate({work.get()}, {0, 0, parameters}).on_device == 0);
 }
 
+TEST_CASE("where torch finds no memory evaluations fall back to the processor") {
+  const Partition data(700, 4, 22, 23);
+  for (const bool sampled : {false, true}) {
+    TrainOptions options = OptionsOf(data, ModelType::kGraphSage);
+    if (sampled) {
+      options.eval_sampler.emplace();
+      options.eval_sampler->fanouts = {5, 4, 3};
+    }
+    const Evaluated expected = EvaluateWith(options);
+    for (const char* const fault : {"torch-memory:1", "torch-memory:9", "torch-error:2:9"}) {
+      CAPTURE(fault);
+      const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_FAULT", fault}});
+      const auto device = plugin.Open();
+      options.device.device = device.get();
+      const auto work = Get(TorchWork::Create(options));
+      const std::vector<float> parameters = ParametersFor(work.get(), 0);
+      const Evaluated evaluated = Evaluate({work.get()}, {0, 0, parameters});
+      CHECK(evaluated.status.message() == "");
+      CHECK(evaluated.on_device < evaluated.chunks);
+      CHECK(evaluated.SameAs(expected));
+    }
+    options.device.device = nullptr;
+  }
+}
+
 TEST_CASE("a device that is lost or faults in mid-evaluation says so, at once and from then on") {
   const Partition data(700, 4, 22, 21);
-  for (const auto& [fault, code] : std::vector<std::pair<std::string, Code>>{
-           {"lost:60", Code::kDeviceLost}, {"launch:60", Code::kDeviceFailed}}) {
+  for (const auto& [fault, code] :
+       std::vector<std::pair<std::string, Code>>{{"lost:60", Code::kDeviceLost},
+                                                 {"launch:60", Code::kDeviceFailed},
+                                                 {"torch-error:700:9", Code::kDeviceFailed}}) {
     for (const bool sampled : {false, true}) {
       const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_FAULT", fault}});
       const auto device = plugin.Open();

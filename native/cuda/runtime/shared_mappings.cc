@@ -1,0 +1,198 @@
+#include "cuda/runtime/shared_mappings.h"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+// Unproven: no GPU has run this yet (docs/gpu.md).
+
+namespace gnnd::cuda {
+namespace {
+
+constexpr int kNotSupported = cudaErrorNotSupported;
+
+// The driver's functions, which the runtime finds: no library of the driver's is linked.
+struct Driver {
+  decltype(&cuMemCreate) create = nullptr;
+  decltype(&cuMemRelease) release = nullptr;
+  decltype(&cuMemExportToShareableHandle) to_descriptor = nullptr;
+  decltype(&cuMemImportFromShareableHandle) from_descriptor = nullptr;
+  decltype(&cuMemAddressReserve) reserve = nullptr;
+  decltype(&cuMemAddressFree) give_back = nullptr;
+  decltype(&cuMemMap) map = nullptr;
+  decltype(&cuMemUnmap) unmap = nullptr;
+  decltype(&cuMemSetAccess) set_access = nullptr;
+  decltype(&cuMemGetAllocationGranularity) granularity = nullptr;
+  decltype(&cuDeviceGetAttribute) attribute = nullptr;
+  bool is_complete = true;
+
+  Driver() {
+    Find("cuMemCreate", &create);
+    Find("cuMemRelease", &release);
+    Find("cuMemExportToShareableHandle", &to_descriptor);
+    Find("cuMemImportFromShareableHandle", &from_descriptor);
+    Find("cuMemAddressReserve", &reserve);
+    Find("cuMemAddressFree", &give_back);
+    Find("cuMemMap", &map);
+    Find("cuMemUnmap", &unmap);
+    Find("cuMemSetAccess", &set_access);
+    Find("cuMemGetAllocationGranularity", &granularity);
+    Find("cuDeviceGetAttribute", &attribute);
+  }
+
+ private:
+  // All of them are there since CUDA 10.2, as they were then.
+  template <typename Function>
+  void Find(const char* name, Function* function) {
+    constexpr unsigned int kVersion = 12000;
+    cudaDriverEntryPointQueryResult result{};
+    void* found = nullptr;
+    if (cudaGetDriverEntryPointByVersion(name, &found, kVersion, cudaEnableDefault, &result) !=
+            cudaSuccess ||
+        result != cudaDriverEntryPointSuccess) {
+      static_cast<void>(cudaGetLastError());
+      is_complete = false;
+      return;
+    }
+    *function = reinterpret_cast<Function>(found);
+  }
+};
+
+const Driver& TheDriver() {
+  static const Driver driver;
+  return driver;
+}
+
+// The runtime counts devices as the driver does.
+int DeviceInUse(CUdevice* device) {
+  int index = 0;
+  const cudaError_t error = cudaGetDevice(&index);
+  *device = index;
+  return static_cast<int>(error);
+}
+
+CUmemAllocationProp PropertiesOn(CUdevice device) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  return properties;
+}
+
+bool ExportsDescriptors(CUdevice device) {
+  const Driver& driver = TheDriver();
+  if (!driver.is_complete) return false;
+  int has_mappings = 0;
+  int has_descriptors = 0;
+  return driver.attribute(&has_mappings, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+                          device) == CUDA_SUCCESS &&
+         driver.attribute(&has_descriptors,
+                          CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+                          device) == CUDA_SUCCESS &&
+         has_mappings != 0 && has_descriptors != 0;
+}
+
+int RoundToGranularity(CUdevice device, uint64_t* bytes) {
+  const CUmemAllocationProp properties = PropertiesOn(device);
+  size_t unit = 0;
+  const CUresult error =
+      TheDriver().granularity(&unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  if (error == CUDA_SUCCESS) *bytes = (*bytes + unit - 1) / unit * unit;
+  return error;
+}
+
+// Maps memory for kernels and copies of the device; the mapping alone keeps it then.
+int Mapped(CUmemGenericAllocationHandle handle, CUdevice device, uint64_t bytes, void** memory) {
+  const Driver& driver = TheDriver();
+  CUdeviceptr address = 0;
+  CUresult error = driver.reserve(&address, bytes, 0, 0, 0);
+  if (error != CUDA_SUCCESS) return error;
+  error = driver.map(address, bytes, 0, handle, 0);
+  if (error != CUDA_SUCCESS) {
+    driver.give_back(address, bytes);
+    return error;
+  }
+  CUmemAccessDesc access{};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  error = driver.set_access(address, bytes, &access, 1);
+  if (error != CUDA_SUCCESS) {
+    driver.unmap(address, bytes);
+    driver.give_back(address, bytes);
+    return error;
+  }
+  *memory = reinterpret_cast<void*>(address);
+  return 0;
+}
+
+// Neither a descriptor nor a mapping of memory that has no descriptor.
+int AllocatePlain(uint64_t bytes, void** memory) {
+  const cudaError_t error = cudaMalloc(memory, bytes);
+  if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return static_cast<int>(error);
+}
+
+}  // namespace
+
+int SharedMappings::Allocate(uint64_t bytes, void** memory, SharedMemory* shared) {
+  *shared = {};
+  CUdevice device = 0;
+  if (const int error = DeviceInUse(&device); error != 0) return error;
+  if (!ExportsDescriptors(device)) return AllocatePlain(bytes, memory);
+  const Driver& driver = TheDriver();
+  if (const int error = RoundToGranularity(device, &bytes); error != 0) return error;
+  const CUmemAllocationProp properties = PropertiesOn(device);
+  CUmemGenericAllocationHandle handle = 0;
+  if (const CUresult error = driver.create(&handle, bytes, &properties, 0); error != CUDA_SUCCESS) {
+    return error;
+  }
+  const int error = Mapped(handle, device, bytes, memory);
+  int descriptor = -1;
+  // Who cannot export it has it all the same: others read their rows elsewhere.
+  if (error == 0 &&
+      driver.to_descriptor(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) ==
+          CUDA_SUCCESS) {
+    *shared = {descriptor, 0, bytes};
+  }
+  driver.release(handle);
+  if (error != 0) return error;
+  const std::lock_guard lock(mutex_);
+  mapped_[*memory] = bytes;
+  return 0;
+}
+
+int SharedMappings::Open(const SharedMemory& shared, void** memory) {
+  CUdevice device = 0;
+  if (const int error = DeviceInUse(&device); error != 0) return error;
+  if (!ExportsDescriptors(device)) return kNotSupported;
+  const Driver& driver = TheDriver();
+  CUmemGenericAllocationHandle handle = 0;
+  const auto descriptor = reinterpret_cast<void*>(static_cast<intptr_t>(shared.fd));
+  if (const CUresult error =
+          driver.from_descriptor(&handle, descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+      error != CUDA_SUCCESS) {
+    return error;
+  }
+  const int error = Mapped(handle, device, shared.bytes, memory);
+  driver.release(handle);
+  if (error != 0) return error;
+  const std::lock_guard lock(mutex_);
+  mapped_[*memory] = shared.bytes;
+  return 0;
+}
+
+int SharedMappings::Free(void* memory) {
+  uint64_t bytes = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = mapped_.find(memory);
+    if (found == mapped_.end()) return static_cast<int>(cudaFree(memory));
+    bytes = found->second;
+    mapped_.erase(found);
+  }
+  const auto address = reinterpret_cast<CUdeviceptr>(memory);
+  const CUresult unmapped = TheDriver().unmap(address, bytes);
+  const CUresult given_back = TheDriver().give_back(address, bytes);
+  return unmapped != CUDA_SUCCESS ? unmapped : given_back;
+}
+
+}  // namespace gnnd::cuda
