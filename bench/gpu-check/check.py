@@ -89,7 +89,7 @@ class Check:
 
     def addons(self):
         """A folder with all that a daemon loads, as links; a sentence where something lacks."""
-        names = ["gnnd_core.node", "gnnd_train.node", "gnnd_probe"]
+        names = ["gnnd_core.node", "gnnd_train.node", "gnnd_probe", "gnnd_torch_probe"]
         lacks = [name for name in names if self.made(name) is None]
         if self.plugin is None:
             lacks.append(f"gnnd_{self.device}.so")

@@ -24,7 +24,11 @@ PARTS = {
         ("gnnd_device_test", "gnnd_device_test"),
         ("device_bench", "device_bench"),
     ),
-    "addons": (("gnnd_core.node", "gnnd_core_addon"), ("gnnd_train.node", "gnnd_train_addon")),
+    "addons": (
+        ("gnnd_torch_probe", "gnnd_torch_probe"),
+        ("gnnd_core.node", "gnnd_core_addon"),
+        ("gnnd_train.node", "gnnd_train_addon"),
+    ),
     "tests of Trainers": (("gnnd_train_device_test", "gnnd_train_device_test"),),
 }
 
@@ -144,6 +148,27 @@ def addons_load(check):
     for name in ("gnnd_core", "gnnd_train"):
         code = "const addon = require(process.argv[1]); if (!addon) process.exit(1)"
         check.run(f"load {name}", [check.node(), "-e", code, folder / f"{name}.node"], 60)
+    torch_computes(check)
+
+
+def torch_computes(check):
+    """The libtorch that Trainers are linked with computes on each GPU that the driver shows."""
+    run = check.run("libtorch", [check.made("gnnd_torch_probe")], 60)
+    try:
+        answer = json.loads(run.output)
+    except ValueError:
+        run.outcome = "FAILED"
+        return
+    run.answers.append({"name": "PyTorch", "value": answer["torch"], "unit": ""})
+    run.answers.append({"name": "its CUDA", "value": answer["cuda"], "unit": ""})
+    for index, device in enumerate(answer["devices"]):
+        said = device["message"] or device["code"]
+        run.answers.append({"name": f"a product on GPU {index}", "value": said, "unit": ""})
+    computes = [device["code"] == "OK" for device in answer["devices"]]
+    if check.is_gpu and (not computes or not all(computes)):
+        run.outcome = "FAILED"
+        run.output = "jobs get no GPU on which this PyTorch does not compute: install one with CUDA"
+    check.report()
 
 
 def asked_gpu(check, questions):

@@ -156,14 +156,9 @@ Script ReadScript(const Environment& environment, const Pose& pose) {
   reader.Number("GNND_SIM_MEMORY", uint64_t{1} << 42, &script.memory_bytes);
   reader.Number("GNND_SIM_SEED", UINT64_MAX, &script.random_seed);
   reader.Number("GNND_SIM_PROCESSES", 1000, &script.processes);
-<<<<<<< HEAD
-  reader.Number("GNND_SIM_SYSTEM", 10'000, &script.system_error);
-  reader.Visible(pose);
-=======
   reader.Number("GNND_SIM_SYSTEM", kMostError, &script.system_error);
   reader.Number("GNND_SIM_KIND", GNND_MEMORY_HOST, &script.memory_kind);
-  reader.Visible();
->>>>>>> 963d88c8c1f577f76fbc79f8a214b404d35d109b
+  reader.Visible(pose);
   reader.Peers();
   reader.Rates();
   reader.Faults();

@@ -30,15 +30,10 @@ struct Script {
   uint64_t random_seed = 1;                   // GNND_SIM_SEED
   uint32_t processes = 0;                     // GNND_SIM_PROCESSES, strangers on each device
   int system_error = 0;  // GNND_SIM_SYSTEM, a number of CUDA's: why there are no devices
-<<<<<<< HEAD
-  // The devices that this process sees, by Pose::visible; all where that is not set.
-=======
   // GNND_SIM_KIND, an enum gnnd_memory_kind that devices say they have: with GNND_MEMORY_DEVICE
   // torch is asked for CUDA, as on a GPU.
   uint32_t memory_kind = 2;
-  // GNND_SIM_VISIBLE=UUID[,UUID]: the devices that this process sees, in this order; by default
-  // all.
->>>>>>> 963d88c8c1f577f76fbc79f8a214b404d35d109b
+  // The devices that this process sees, by Pose::visible; all where that is not set.
   std::vector<uint32_t> visible;
   // GNND_SIM_PEERS=A-B:KIND[,...]: these two reach each other's memory, over NVLINK, PCIE or
   // HOST_BUS: kernels read what the other one shares.
