@@ -20,7 +20,7 @@ const mostBatches = 8;
  * measured to fall.
  */
 const leastSteps = 16;
-const leastStepsPerBatch = 6;
+const leastStepsPerBatch = 8;
 /**
  * What the learning rate is multiplied by at most, the root of mostBatches: with Adam, few batches
  * a step bear as many times the rate, and need it; beyond, steps were measured to get too long.
