@@ -55,7 +55,7 @@ test('all stages but those about speed pass where a simulated device poses as a 
   ]);
   expect(visits.flatMap(({ runs }) => runs.map(({ name, outcome }) => [name, outcome]))).toEqual(
     [
-      ...['the plug-in', 'load gnnd_core', 'load gnnd_train', 'operators'],
+      ...['the plug-in', 'load gnnd_core', 'load gnnd_train', 'libtorch', 'operators'],
       ...["a Trainer's batches and evaluations", 'a whole job', 'crews', 'killed Trainers'],
     ].map((name) => [name, 'OK']),
   );
@@ -208,7 +208,9 @@ test('the bundle has what a machine without Node and a network needs', async () 
   const args = [unpacked, '--rehearse', '--stages', 'build,job', '--out', out];
   const said = spawnSync(python, args, { encoding: 'utf8', env: { PATH: elsewhere } });
   expect(said.stdout).toContain('build: PARTLY (cmake is missing: pip install cmake');
-  expect(said.stdout).toContain('job: SKIPPED (missing: gnnd_core.node, gnnd_train.node;');
+  expect(said.stdout).toContain(
+    'job: SKIPPED (missing: gnnd_core.node, gnnd_train.node, gnnd_torch_probe;',
+  );
   expect(reportIn(out).visits[0]?.runs).toEqual([
     expect.objectContaining({ name: 'the plug-in', outcome: 'OK' }),
   ]);
