@@ -4,10 +4,13 @@ import { output } from './daemon.mjs';
 
 const folder = join('build', 'bench', 'datasets');
 
-/** synth.py's graph of 500,000 nodes; needs numpy. */
-function synthesized(made) {
+/** Nodes of synth.py's graphs. */
+const synthetic = { 'citation-60k': 60_000, 'citation-500k': 500_000 };
+
+/** A graph of synth.py; needs numpy. */
+function synthesized(made, nodes) {
   const synth = join(process.env.GNND_SHARED ?? '../shared', 'data', 'synth.py');
-  const args = [synth, 'citation', made, '--nodes', '500000'];
+  const args = [synth, 'citation', made, '--nodes', String(nodes)];
   output(process.env.GNND_PYTHON ?? 'python3', args);
   return made;
 }
@@ -19,7 +22,8 @@ function synthesized(made) {
 export function datasetFolder(dataset) {
   const made = join(folder, dataset);
   if (existsSync(join(made, 'meta.json'))) return made;
-  if (dataset === 'citation-500k') return synthesized(made);
+  const nodes = synthetic[dataset];
+  if (nodes !== undefined) return synthesized(made, nodes);
   const unpack = join(process.env.GNND_SHARED ?? '../shared', 'data', 'unpack.py');
   if (!existsSync(unpack)) throw new Error(`${unpack} is missing: name its folder in GNND_SHARED`);
   process.stderr.write(`unpacking ${dataset}\n`);

@@ -27,7 +27,10 @@ const productPackages = [
 ];
 
 /** What runs; all else in build/native is for tests. */
-const products = ['gnnd_core.node', 'gnnd_train.node', 'gnnd_sim.so', 'gnnd_probe'];
+const products = [
+  ...['gnnd_core.node', 'gnnd_train.node', 'gnnd_sim.so'],
+  ...['gnnd_probe', 'gnnd_torch_probe'],
+];
 /** Of a machine with CUDA's toolchain only. */
 const cudaPlugin = 'gnnd_cuda.so';
 /** Of this platform, as `npm pack` leaves them (deploy/pack.mjs). */
@@ -54,11 +57,25 @@ export async function python() {
   }
   const own = join(root, '.venv/bin/python');
   if (librariesOf(own) === null) await ownPython(own);
+  else if (hasGpu && !librariesOf(own).hasCuda) await withCuda(own);
   return { path: own, libraries: librariesOf(own) };
 }
 
+/** Whether this machine has NVIDIA's driver; a PyTorch without CUDA would leave its GPUs idle. */
+const hasGpu = existsSync('/proc/driver/nvidia/version');
+
+/** Replaces a PyTorch without CUDA, as it was before there was a GPU. */
+async function withCuda(path) {
+  say('python', `this machine has a GPU: PyTorch ${torchVersion} with CUDA for .venv (gigabytes)`);
+  const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
+  await run('python', path, [...pip, '--force-reinstall', `torch==${torchVersion}`]).catch(() => {
+    say('python', 'could not get it: Trainers compute on the processor (gnnctl doctor)');
+  });
+}
+
 async function ownPython(path) {
-  say('python', `no active PyTorch found: making .venv with PyTorch ${torchVersion} (CPU)`);
+  const variant = hasGpu ? 'CUDA' : 'CPU';
+  say('python', `no active PyTorch found: making .venv with PyTorch ${torchVersion} (${variant})`);
   if (!existsSync(path)) {
     await run('python', 'python3', ['-m', 'venv', '.venv']).catch(() => {
       throw new SetupError('python3 has no venv module.', 'sudo apt-get install python3-venv');
@@ -66,10 +83,10 @@ async function ownPython(path) {
   }
   const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
   pip.push('numpy==2.4.6', ...productPackages);
-  // The CPU build by its own name where the index has it, the plain version otherwise.
-  await run('python', path, [...pip, `torch==${torchVersion}+cpu`]).catch(() =>
-    run('python', path, [...pip, `torch==${torchVersion}`]),
-  );
+  // The plain version has CUDA. The CPU build has a name of its own where the index has it.
+  const plain = () => run('python', path, [...pip, `torch==${torchVersion}`]);
+  if (hasGpu) await plain();
+  else await run('python', path, [...pip, `torch==${torchVersion}+cpu`]).catch(plain);
 }
 
 /**
@@ -209,8 +226,7 @@ function usePrebuilt(libraries) {
   if (!existsSync(manifest)) return declined(`there is none for ${process.platform}`);
   const { libraries: built } = JSON.parse(readFileSync(manifest, 'utf8'));
   if (built !== wordOf(libraries)) return declined(`for ${built}; here is ${wordOf(libraries)}`);
-  const hasDriver = existsSync('/proc/driver/nvidia/version');
-  if (hasDriver && !existsSync(join(prebuiltFolder, cudaPlugin))) {
+  if (hasGpu && !existsSync(join(prebuiltFolder, cudaPlugin))) {
     return declined(`without ${cudaPlugin}, and this machine has a GPU`);
   }
   rmSync('build/native', { recursive: true, force: true });

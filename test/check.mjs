@@ -49,6 +49,13 @@ if (!has(join(checkers, 'ruff')) || !has(join(checkers, 'mypy'))) {
   run('ruff: format', join(checkers, 'ruff'), ['format', '--check', '--quiet', ...config]);
   run('mypy: strict types', join(checkers, 'mypy'), ['--no-error-summary'], { cwd: 'src/python' });
 }
+// Half a gigabyte of wheel each, once; then seconds where ccache has the objects.
+const matrix = spawnSync('node', ['test/torch-matrix.mjs'], { stdio: 'inherit' });
+if (matrix.status === 75 && process.env.GNND_NO_SKIPS !== '1') {
+  skipped.push('sources against other versions of PyTorch (no wheels)');
+} else if (matrix.status !== 0) {
+  failures.push('sources against other versions of PyTorch');
+}
 // What set-up does not wait for: minutes of nvcc.
 if (!has('nvcc')) {
   skipped.push('nvcc: the CUDA plug-in for all architectures (no nvcc)');

@@ -1,6 +1,7 @@
 """What a machine with a GPU and without a network needs of this clone, in one archive: sources, the
-built daemon with its packages and Node, the libraries of matrix products, a small graph. PyTorch,
-CUDA, CMake, ninja and a compiler are that machine's own."""
+built daemon with its packages and Node, the plug-in and tests that nvcc and a compiler made here, the
+libraries of matrix products, a small graph. PyTorch, CMake, ninja and a compiler, with which the
+Trainer is built there, are that machine's own (docs/decisions/0110)."""
 
 import importlib.metadata
 import shutil
@@ -8,6 +9,8 @@ import subprocess
 import tarfile
 import tempfile
 from pathlib import Path
+
+from facts import tool
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_BYTES = 60 * 10**6
@@ -17,8 +20,15 @@ SOURCES = ("CMakeLists.txt", "native", "bench/gpu-check", "bench/native",
 # Beside the packages that the daemon needs when it runs.
 HEADERS = ("node-addon-api", "node-api-headers")
 LIBRARIES = ("scipy-openblas32", "onednn-cpu-gomp", "onednn-devel-cpu-gomp")
-# Sources of a package that is built already.
-LEFT_OUT = ("node_modules/better-sqlite3/deps", "node_modules/better-sqlite3/src")
+# Sources of a package that is built already, and readers of files that no stage has.
+LEFT_OUT = ("node_modules/better-sqlite3/deps", "node_modules/better-sqlite3/src",
+            "node_modules/@duckdb")
+# What is compiled here: no stage of a GPU waits for nvcc. Ampere, Hopper, Blackwell.
+ARCHITECTURES = ("80", "90", "100")
+PREBUILT = ("gnnd_cuda.so", "gnnd_sim.so", "posing/gnnd_cuda.so", "gnnd_probe", "gnnd_fake_nvml.so",
+            "gnnd_device_test", "device_bench", "probe")
+TARGETS = ("gnnd_cuda", "gnnd_sim", "gnnd_posing", "gnnd_probe", "gnnd_fake_nvml",
+           "gnnd_device_test", "device_bench")
 
 
 def sources():
@@ -70,13 +80,48 @@ def doctest():
                  if (folder / "doctest/doctest.h").exists()), None)
 
 
+def made(*command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{command[0]} failed:\n{(done.stdout + done.stderr)[-3000:]}")
+
+
+def prebuild():
+    """Compiles what PREBUILT names: minutes of nvcc, the first time. Its folder."""
+    nvcc = tool("nvcc")
+    if nvcc is None:
+        raise SystemExit("nvcc is missing: install CUDA's toolkit, or name a folder that has "
+                         f"{', '.join(PREBUILT)} by --prebuilt")
+    folder = ROOT / "build/gpu-check"
+    print(f"compiling the plug-in for sm_{', sm_'.join(ARCHITECTURES)} in {folder}", flush=True)
+    options = ["-DGNND_ADDON=OFF", "-DGNND_TRAIN=OFF", "-DGNND_TESTS=ON", "-DGNND_BENCH=ON",
+               "-DGNND_CUDA=ON", f"-DGNND_CUDA_ARCHITECTURES={';'.join(ARCHITECTURES)}"]
+    if doctest() is not None:
+        options.append(f"-DDOCTEST_INCLUDE={doctest().parents[1]}")
+    if shutil.which("ccache") is not None:
+        options.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
+    made("cmake", "-G", "Ninja", "-S", ROOT, "-B", folder, *options)
+    made("ninja", "-C", folder, *TARGETS)
+    code = [part for each in ARCHITECTURES
+            for part in ("-gencode", f"arch=compute_{each},code=sm_{each}")]
+    made(nvcc, "-O2", "-std=c++20", *code, "-cudart", "static", "-Werror", "all-warnings",
+         "-o", folder / "probe", ROOT / "bench/gpu-check/probe.cu")
+    return folder
+
+
+def commit():
+    """Which one this clone has, and whether files of it were changed."""
+    said = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
+    return subprocess.run(said, capture_output=True, text=True).stdout.strip() + "\n"
+
+
 def open_archive(path):
     return tarfile.open(path, "w:xz", preset=6) if path.suffix == ".xz" else tarfile.open(path, "w")
 
 
-def write(path):
-    """Its size in bytes; compressed if it is called so, which takes a minute or two. SystemExit with
-    a sentence where something was not built yet."""
+def write(path, prebuilt=None):
+    """Its size in bytes; compressed if it is called so, which takes a minute or two. `prebuilt` is a
+    folder with what else is compiled now. SystemExit with a sentence where something is missing."""
     if not (ROOT / "dist/main.js").exists():
         raise SystemExit("dist/main.js is missing: npm run setup")
     try:
@@ -85,7 +130,20 @@ def write(path):
         raise SystemExit(
             f"{error.name} is missing: run this with the Python that has gnnd's PyTorch "
             f"(.venv/bin/python)") from None
+    compiled = prebuild() if prebuilt is None else prebuilt
+    lacks = [name for name in PREBUILT if not (compiled / name).exists()]
+    if lacks:
+        raise SystemExit(f"{compiled} lacks {', '.join(lacks)}")
     with tempfile.TemporaryDirectory() as scratch, open_archive(path) as archive:
+        for name in PREBUILT:
+            stripped = Path(scratch) / name
+            stripped.parent.mkdir(exist_ok=True)
+            shutil.copy(compiled / name, stripped)
+            subprocess.run(["strip", "--strip-debug", stripped], check=True)
+            archive.add(stripped, f"gnnd/prebuilt/gpu-check/{name}")
+        about = Path(scratch) / "COMMIT"
+        about.write_text(commit())
+        archive.add(about, "gnnd/COMMIT")
         node = Path(scratch) / "node"
         shutil.copy(shutil.which("node"), node)
         subprocess.run(["strip", node], check=True)

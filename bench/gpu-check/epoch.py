@@ -8,7 +8,9 @@ Trainer on two logical devices of the first one. Of three epochs the fastest aft
 evaluations left out. Prints an answer a line, as jobs.py; the peer is pyg_epoch.py.
 """
 
-from jobs import Daemon, parser_of, say
+import sys
+
+from daemon import Daemon, answered, parser_of, say
 
 EPOCHS = 3
 
@@ -39,7 +41,8 @@ def main():
             if busy > 0:
                 say(f"epochs, gnnd: stage {stage}", round(busy, 3), "s")
         say("accuracy, gnnd", round(float(job["result"]["testAccuracyLast"]), 4))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(answered(main))

@@ -1,139 +1,67 @@
 #!/usr/bin/env python3
 """Whole jobs on devices of one kind, through a daemon, as a user runs them.
 
-  jobs.py --node NODE --addons DIR --device cuda|sim --data FILE.npz --folder DIR [--epochs N]
+  jobs.py whole|crews|killed --node NODE --addons DIR --device cuda|sim --data FILE.npz --folder DIR
+          [--epochs N]
 
-Two logical devices on each of the first two devices, or four on the only one; jobs of several
-crews on FILE, and one on CPU devices. Prints an answer a line, {"name", "value", "unit"}. Exit code
-1 when a job fails, when two crews of one kind differ in a bit, or when a model whose Trainers are
-the CPU's differs from the CPU's own: the samples were not equal then.
+whole: a Sampler and a Trainer on two logical devices of the first one, and the same on CPU devices;
+crews: all splits that two logical devices on each of the first two devices allow, or four on the only
+one; killed: Trainers die in mid-job. Prints an answer a line, {"name", "value", "unit"}. Exit code 1
+when a job fails, when two crews of one kind differ in a bit, when a model whose Trainers are the
+CPU's differs from the CPU's own (the samples were not equal then), or when metrics are further apart
+than another order of sums explains.
 """
 
-import argparse
-import json
 import os
-import re
-import shutil
-import subprocess
+import signal
 import sys
-import time
-import urllib.request
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-START_S = 60
-LOGICAL = 4
+from daemon import Daemon, answered, parser_of, say
 
-
-def say(name, value, unit=""):
-    print(json.dumps({"name": name, "value": value, "unit": unit}), flush=True)
+# Of test accuracies: cora has 1,000 test nodes.
+MOST_APART = 0.05
+# Of the first epoch's mean losses, which no later step has moved apart.
+LOSS_APART = 0.02
 
 
-class Daemon:
-    """`gnnd serve` with its state in a folder, until it is left."""
-
-    def __init__(self, options, logical=None):
-        self.node, self.device = options.node, options.device
-        self.logical = logical
-        self.folder = options.folder
-        self.socket = f"unix:{self.folder / 'gnnd.sock'}"
-        self.environment = {**os.environ, "GNND_ADDON_DIR": str(options.addons)}
-        options.folder.mkdir(parents=True, exist_ok=True)
-
-    def __enter__(self):
-        logical = self.logical_devices()
-        flags = [
-            "--state-dir", self.folder / "state", "--listen", self.socket,
-            "--metrics-listen", "127.0.0.1:0", "--cpu-devices", "2", "--share-cores",
-            "--cuda-devices", logical if self.device == "cuda" else "none",
-            *(["--sim-devices", logical] if self.device == "sim" else []),
-        ]
-        self.process = subprocess.Popen(
-            [self.node, ROOT / "dist/main.js", "serve", *map(str, flags)],
-            stdout=subprocess.PIPE, stderr=open(self.folder / "daemon.log", "w"), text=True,
-            env=self.environment)
-        line = self.process.stdout.readline()
-        if line == "":
-            raise SystemExit((self.folder / "daemon.log").read_text()[-4000:])
-        self.metrics = json.loads(line)["metrics"]
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        try:
-            self.process.wait(START_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-
-    def logical_devices(self):
-        """As told, else of two devices two each, of a single one four."""
-        if self.logical is not None:
-            return self.logical
-        if self.device == "sim":
-            return "0,0,1,1"
-        if shutil.which("nvidia-smi") is None:
-            return ",".join(["0"] * LOGICAL)
-        asked = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True)
-        return "0,0,1,1" if asked.stdout.count("GPU ") > 1 else ",".join(["0"] * LOGICAL)
-
-    def gnnctl(self, *words):
-        done = subprocess.run(
-            [self.node, ROOT / "dist/cli/main.js", "--address", self.socket, *map(str, words)],
-            capture_output=True, text=True, env=self.environment)
-        if done.returncode != 0:
-            raise SystemExit(f"gnnctl {' '.join(map(str, words))}: {done.stdout}{done.stderr}")
-        return done.stdout
-
-    def stages(self):
-        """Busy seconds of each stage so far."""
-        with urllib.request.urlopen(f"http://{self.metrics}/metrics") as response:
-            text = response.read().decode()
-        found = re.findall(r'^gnnd_stage_seconds_total\{[^}]*stage="(\w+)"[^}]*\} (\S+)', text, re.M)
-        stages = {}
-        for stage, seconds in found:
-            stages[stage] = stages.get(stage, 0) + float(seconds)
-        return stages
-
-    def run(self, name, spec):
-        """The finished job as JSON, and its stages."""
-        path = self.folder / f"{name}.json"
-        path.write_text(json.dumps(spec))
-        self.gnnctl("job", "create", "-f", path, "--id", name)
-        stages = {}
-        while True:
-            job = json.loads(self.gnnctl("job", "get", name, "-o", "json"))
-            if job["state"] not in ("JOB_STATE_PENDING", "JOB_STATE_PREPARING", "JOB_STATE_RUNNING"):
-                break
-            stages = self.stages() or stages
-            time.sleep(0.5)
-        if job["state"] != "JOB_STATE_SUCCEEDED":
-            raise SystemExit(f"{name}: {job['state']} {job.get('reason')} {job.get('message')}")
-        return job, stages
+def spec_of(members, epochs):
+    return {
+        "dataset": "graph",
+        "model": {"type": "GRAPHSAGE", "hidden_dim": 64, "dropout": 0.5},
+        "sampling": {"fanouts": [10, 5]},
+        "cache": {"ratio": 0.2},
+        "training": {"epochs": epochs, "batch_size": 32, "batches_per_step": 1, "random_seed": 7},
+        **members,
+    }
 
 
-def crews(device):
+def split(device, samplers, trainers, **more):
+    return {
+        "resources": {"device_kind": device.upper(), "devices": samplers + trainers},
+        "placement": {"policy": "FIXED", "samplers": samplers, "standby": "OFF", **more},
+    }
+
+
+def named(*names):
+    return {
+        "resources": {"device_names": list(names)},
+        "placement": {"policy": "FIXED", "samplers": 1, "standby": "OFF"},
+    }
+
+
+ON_CPU = {"resources": {"device_kind": "CPU", "devices": 2}}
+
+
+def crews_of(device):
     """By name: who samples and who trains."""
-    kind = {"device_kind": device.upper()}
-
-    def split(samplers, trainers, **more):
-        return {
-            "resources": {**kind, "devices": samplers + trainers},
-            "placement": {"policy": "FIXED", "samplers": samplers, "standby": "OFF", **more},
-        }
-
-    def named(*names):
-        return {
-            "resources": {"device_names": list(names)},
-            "placement": {"policy": "FIXED", "samplers": 1, "standby": "OFF"},
-        }
-
     first = f"{device}:0/0"
     return {
-        "cpu": {"resources": {"device_kind": "CPU", "devices": 2}},
-        f"1+1 {device}": split(1, 1),
-        f"2+2 {device}": split(2, 2),
-        f"2+1 {device}, standby Trainers": split(2, 1, standby="ALWAYS"),
-        f"one {device}, alternating": {"resources": {**kind, "devices": 1}},
+        "cpu": ON_CPU,
+        f"1+1 {device}": split(device, 1, 1),
+        f"2+2 {device}": split(device, 2, 2),
+        f"2+1 {device}, standby Trainers": split(device, 2, 1, standby="ALWAYS"),
+        f"one {device}, alternating": {
+            "resources": {"device_kind": device.upper(), "devices": 1}},
         f"CPU samples, {device} trains": named("cpu:0", first),
         f"{device} samples, CPU trains": named(first, "cpu:0"),
     }
@@ -143,52 +71,108 @@ def trains_on(name):
     return "cpu" if name == "cpu" or name.endswith("CPU trains") else "device"
 
 
-def parser_of(description):
-    """What every script here that starts a daemon is told."""
-    parser = argparse.ArgumentParser(description=description.splitlines()[0])
-    for name in ("node", "addons", "data", "folder"):
-        parser.add_argument(f"--{name}", type=lambda text: Path(text).absolute(), required=True)
-    parser.add_argument("--device", choices=("cuda", "sim"), required=True)
-    return parser
+def told(name, job, stages):
+    """Answers of a job that succeeded; its test accuracy."""
+    accuracy = float(job["result"]["testAccuracyBest"])
+    seconds = sum(float(epoch["durationMs"]) for epoch in job["epochs"]) / 1000
+    say(f"{name}: test accuracy", round(accuracy, 4))
+    say(f"{name}: epochs", round(seconds, 3), "s")
+    for stage, busy in sorted(stages.items()):
+        if busy > 0:
+            say(f"{name}: stage {stage}", round(busy, 3), "s")
+    say(f"{name}: model", job["result"]["parametersSha256"][:16])
+    return accuracy
+
+
+def whole(daemon, options):
+    """What is wrong, a sentence each."""
+    kinds = {"cpu": ON_CPU, options.device: split(options.device, 1, 1)}
+    accuracies, losses = {}, {}
+    for name, members in kinds.items():
+        job, stages = daemon.run(f"whole-{name}", spec_of(members, options.epochs))
+        accuracies[name] = told(name, job, stages)
+        losses[name] = [float(epoch["loss"]) for epoch in job["epochs"]]
+    say("loss of each epoch, cpu", " ".join(f"{loss:.5f}" for loss in losses["cpu"]))
+    say(f"loss of each epoch, {options.device}",
+        " ".join(f"{loss:.5f}" for loss in losses[options.device]))
+    wrong = far(accuracies)
+    first = [own[0] for own in losses.values()]
+    if abs(first[0] - first[1]) > LOSS_APART * abs(first[0]):
+        wrong.append(f"the first epoch's losses differ: {first}")
+    return wrong
+
+
+def far(accuracies):
+    spread = max(accuracies.values()) - min(accuracies.values())
+    say("largest difference of test accuracies", round(spread, 4))
+    return [f"test accuracies differ by {spread:.3f}"] if spread > MOST_APART else []
+
+
+def crews(daemon, options):
+    """Likewise."""
+    digests, accuracies, wrong = {}, {}, []
+    for index, (name, members) in enumerate(crews_of(options.device).items()):
+        job, stages = daemon.run(f"crew-{index}", spec_of(members, options.epochs))
+        accuracies[name] = told(name, job, stages)
+        digests.setdefault(trains_on(name), {})[name] = job["result"]["parametersSha256"]
+    for kind, models in digests.items():
+        if len(set(models.values())) > 1:
+            wrong.append(f"models that train on the {kind} differ: {models}")
+    return wrong + far(accuracies)
+
+
+def killed(daemon, options):
+    """Likewise."""
+    epochs = options.epochs
+    for trial in range(3):
+        models = {f"a Trainer of {trainers} killed":
+                  killed_model(daemon, f"killed-{trainers}-{trial}", trainers, epochs)
+                  for trainers in (2, 1)}
+        if None not in models.values():
+            break
+        epochs *= 8
+    else:
+        return [f"jobs of {epochs // 8} epochs were over before anybody could be killed"]
+    job, _ = daemon.run("undisturbed", spec_of(split(options.device, 1, 1), epochs))
+    models["undisturbed"] = job["result"]["parametersSha256"]
+    for name, model in models.items():
+        say(f"{name}: model", model[:16])
+    return [f"models differ: {models}"] if len(set(models.values())) > 1 else []
+
+
+def killed_model(daemon, name, trainers, epochs):
+    """Of a job one of whose Trainers dies in its midst; None where it was over before."""
+    dead = []
+
+    def kill(job):
+        trains = [one for one in job.get("progress", {}).get("executors", [])
+                  if one["role"] == "EXECUTOR_ROLE_TRAINER" and int(one.get("batches", 0)) > 2]
+        if trains and not dead:
+            os.kill(trains[-1]["pid"], signal.SIGKILL)
+            dead.append(trains[-1])
+
+    daemon.create(name, spec_of(split(daemon.device, 1, trainers), epochs))
+    job, _ = daemon.end_of(name, kill)
+    if not dead:
+        return None
+    say(f"a Trainer of {trainers} killed: died on", dead[0]["device"],
+        f"after {dead[0]['batches']} batches")
+    return job["result"]["parametersSha256"]
 
 
 def main():
     parser = parser_of(__doc__)
+    parser.add_argument("what", choices=("whole", "crews", "killed"))
     parser.add_argument("--epochs", type=int, default=10)
     options = parser.parse_args()
-    digests, accuracies, wrong = {}, {}, []
-    with Daemon(options) as daemon:
+    # Two logical devices suffice for one job, three for two Trainers.
+    logical = {"whole": "0,0", "killed": "0,0,0"}.get(options.what)
+    with Daemon(options, logical) as daemon:
         daemon.gnnctl("dataset", "import", options.data, "--id", "graph")
-        for index, (name, members) in enumerate(crews(options.device).items()):
-            spec = {
-                "dataset": "graph",
-                "model": {"type": "GRAPHSAGE", "hidden_dim": 64, "dropout": 0.5},
-                "sampling": {"fanouts": [10, 5]},
-                "cache": {"ratio": 0.2},
-                "training": {"epochs": options.epochs, "batch_size": 32, "random_seed": 7},
-                **members,
-            }
-            job, stages = daemon.run(f"job-{index}", spec)
-            result = job["result"]
-            digests.setdefault(trains_on(name), {})[name] = result["parametersSha256"]
-            accuracies[name] = float(result["testAccuracyBest"])
-            seconds = sum(float(epoch["durationMs"]) for epoch in job["epochs"]) / 1000
-            say(f"{name}: test accuracy", round(accuracies[name], 4))
-            say(f"{name}: epochs", round(seconds, 3), "s")
-            for stage, busy in sorted(stages.items()):
-                if busy > 0:
-                    say(f"{name}: stage {stage}", round(busy, 3), "s")
-            say(f"{name}: model", result["parametersSha256"][:16])
-    for kind, models in digests.items():
-        if len(set(models.values())) > 1:
-            wrong.append(f"models that train on the {kind} differ: {models}")
-    spread = max(accuracies.values()) - min(accuracies.values())
-    say("largest difference of test accuracies", round(spread, 4))
-    if spread > 0.05:
-        wrong.append(f"test accuracies differ by {spread:.3f}")
+        wrong = {"whole": whole, "crews": crews, "killed": killed}[options.what](daemon, options)
     print("\n".join(wrong))
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(answered(main))

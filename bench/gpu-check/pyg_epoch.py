@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from jobs import say
+from daemon import answered, say
 
 EPOCHS = 3
 FANOUTS = (15, 10, 5)
@@ -92,4 +92,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(answered(main))

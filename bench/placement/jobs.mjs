@@ -55,7 +55,7 @@ function train(daemon, folder, dataset, trainers, placement) {
     features: { standardize: true },
     cache: { ratio: Number(options.ratio), placement },
     evaluation: { every_epochs: epochs },
-    training: { epochs, batch_size: 1024, random_seed: 1 },
+    training: { epochs, batch_size: 1024, batches_per_step: 1, random_seed: 1 },
     resources: { devices: trainers + 1, device_kind: 'SIM' },
     placement: { policy: 'FIXED', samplers: 1, standby: 'OFF' },
   };

@@ -1,9 +1,11 @@
 # Device plug-ins (include/gnnd/device_plugin.h): gnnd_sim always, gnnd_cuda where there is nvcc. One
-# symbol of each is visible.
+# symbol of each is visible, and what is above their libraries is compiled once.
 file(GLOB device_plugin_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/cuda/plugin/*.cc)
+add_library(gnnd_device_plugin OBJECT EXCLUDE_FROM_ALL ${device_plugin_sources})
+target_link_libraries(gnnd_device_plugin PRIVATE gnnd_options)
 
 function(gnnd_device_plugin name)
-  add_library(${name} MODULE ${device_plugin_sources} ${ARGN})
+  add_library(${name} MODULE $<TARGET_OBJECTS:gnnd_device_plugin> ${ARGN})
   set_target_properties(${name} PROPERTIES
     PREFIX "" SUFFIX ".so" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
     LINK_DEPENDS ${CMAKE_SOURCE_DIR}/native/cmake/device_plugin.map)
@@ -13,8 +15,19 @@ function(gnnd_device_plugin name)
 endfunction()
 
 file(GLOB sim_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/cuda/sim/*.cc)
-gnnd_device_plugin(gnnd_sim ${sim_sources})
+add_library(gnnd_sim_parts OBJECT EXCLUDE_FROM_ALL ${sim_sources})
+target_link_libraries(gnnd_sim_parts PRIVATE gnnd_options)
+set(sim_pose ${CMAKE_SOURCE_DIR}/native/cuda/sim/pose)
+gnnd_device_plugin(gnnd_sim $<TARGET_OBJECTS:gnnd_sim_parts> ${sim_pose}/simulated.cc)
 target_link_libraries(gnnd_sim PRIVATE gnnd_shim_kernels gnnd_shim)
+# The same devices under CUDA's name, for rehearsals of what there is for GPUs (bench/gpu-check). In
+# a folder of its own: nobody takes it for the plug-in of a GPU.
+if(GNND_TESTS)
+  gnnd_device_plugin(gnnd_posing $<TARGET_OBJECTS:gnnd_sim_parts> ${sim_pose}/cuda.cc)
+  set_target_properties(gnnd_posing PROPERTIES
+    OUTPUT_NAME gnnd_cuda LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/posing)
+  target_link_libraries(gnnd_posing PRIVATE gnnd_shim_kernels gnnd_shim)
+endif()
 
 # CUDA's runtime is linked statically: the plug-in needs no file of the toolkit to load.
 if(TARGET gnnd_cuda_kernels)

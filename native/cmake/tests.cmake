@@ -18,9 +18,9 @@ file(GLOB sim_parts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/cuda/sim/script
 gnnd_test(gnnd_device_test ${device_tests} ${sim_parts})
 target_link_libraries(gnnd_device_test PRIVATE gnnd_reference ${CMAKE_DL_LIBS})
 add_library(gnnd_fake_nvml MODULE ${CMAKE_SOURCE_DIR}/native/test/device/fake_nvml.cc)
-target_compile_definitions(gnnd_device_test PRIVATE
-  GNND_FAKE_NVML="$<TARGET_FILE:gnnd_fake_nvml>")
-add_dependencies(gnnd_device_test gnnd_sim gnnd_fake_nvml)
+set_target_properties(gnnd_fake_nvml PROPERTIES
+  PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+add_dependencies(gnnd_device_test gnnd_sim gnnd_posing gnnd_fake_nvml)
 # Kernels beside their twins of core, run as fibers.
 file(GLOB cuda_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/cuda/*_test.cc)
 gnnd_test(gnnd_cuda_test ${cuda_tests})
@@ -65,7 +65,13 @@ if(GNND_TRAIN)
   file(GLOB_RECURSE train_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/train/*_test.cc)
   gnnd_test(gnnd_train_test ${train_tests})
   target_link_libraries(gnnd_train_test PRIVATE gnnd_train)
-  add_dependencies(gnnd_train_test gnnd_sim)
+  add_dependencies(gnnd_train_test gnnd_sim gnnd_posing)
+  # Those of them that a GPU may take, where compiling all would take its time (bench/gpu-check).
+  list(FILTER train_tests INCLUDE REGEX "/device_[a-z_]*test\\.cc$")
+  add_executable(gnnd_train_device_test EXCLUDE_FROM_ALL
+    ${CMAKE_SOURCE_DIR}/native/test/main.cc ${train_tests})
+  target_include_directories(gnnd_train_device_test SYSTEM PRIVATE ${DOCTEST_INCLUDE})
+  target_link_libraries(gnnd_train_device_test PRIVATE gnnd_train)
 
   # Models for test/process/checkpoint, which loads them into torch_geometric.
   add_executable(gnnd_pyg_export ${CMAKE_SOURCE_DIR}/native/test/train/pyg_export.cc)

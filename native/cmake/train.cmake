@@ -77,3 +77,9 @@ target_link_libraries(gnnd_train PUBLIC gnnd_core onednn_wheel torch_wheel openb
 # the RPATH above finds it first.
 target_compile_options(gnnd_train PRIVATE -fopenmp)
 target_link_options(gnnd_train PUBLIC -fopenmp)
+
+# What asks libtorch which devices it computes on, in a process of its own.
+add_executable(gnnd_torch_probe ${CMAKE_SOURCE_DIR}/native/probe/torch.cc)
+set_target_properties(gnnd_torch_probe PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+target_link_libraries(gnnd_torch_probe PRIVATE gnnd_options torch_wheel)
+target_include_directories(gnnd_torch_probe PRIVATE ${CMAKE_SOURCE_DIR}/native)

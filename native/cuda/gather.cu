@@ -49,9 +49,10 @@ GNND_KERNEL CopyRowWords(RowSource source, uint64_t first, uint64_t words, uint3
                          uint64_t stride_words, Word* out) {
   for (uint64_t at = first + GridThread(); at < words; at += GridThreads()) {
     const Split split = SplitOf(at, row_words);
-    const Word* const from = SourceOf<Word>(source, split.row, row_words);
+    const uint64_t row = source.positions == nullptr ? split.row : source.positions[split.row];
+    const Word* const from = SourceOf<Word>(source, row, row_words);
     if (from == nullptr) continue;
-    StoreStreaming(out + split.row * stride_words + split.word, LoadConst(from + split.word));
+    StoreStreaming(out + row * stride_words + split.word, LoadConst(from + split.word));
   }
 }
 

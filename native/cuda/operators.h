@@ -88,8 +88,9 @@ void MarkHotRanks(const Queue& queue, const uint32_t* ranks, uint32_t largest_ca
 
 // Where a batch's rows lie (device_kernels.h); ScatterRows brings what no tier has.
 struct RowSource {
-  const uint32_t* nodes = nullptr;  // of the batch
-  const uint32_t* ranks = nullptr;  // null: of no rank
+  const uint32_t* nodes = nullptr;      // of the batch
+  const uint32_t* ranks = nullptr;      // null: of no rank
+  const uint32_t* positions = nullptr;  // of rows to copy, others are left alone; null: all
   gnnd_device_row_tiers tiers{};
 };
 

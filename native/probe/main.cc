@@ -9,6 +9,7 @@
 
 #include "core/base/mapping.h"
 #include "core/device/plugin.h"
+#include "probe/json.h"
 
 // gnnd_probe FILE [--open|--rates]: what a device plug-in finds on this host, as one JSON object on
 // stdout; with --rates what devices read of each other's memory and the host's, in bytes a second.
@@ -19,60 +20,6 @@
 
 namespace gnnd {
 namespace {
-
-std::string Within(char first, const std::string& text, char last) {
-  std::string all(1, first);
-  all += text;
-  all += last;
-  return all;
-}
-
-std::string Quoted(const std::string& text) {
-  std::string quoted;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      quoted += '\\';
-      quoted += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      quoted += ' ';
-    } else {
-      quoted += c;
-    }
-  }
-  return Within('"', quoted, '"');
-}
-
-// "name":value pairs in braces.
-class Object {
- public:
-  Object& Raw(const char* name, const std::string& value) {
-    if (!text_.empty()) text_ += ',';
-    text_.append(Quoted(name)).append(":").append(value);
-    return *this;
-  }
-  Object& Text(const char* name, const std::string& value) { return Raw(name, Quoted(value)); }
-  Object& Number(const char* name, uint64_t value) { return Raw(name, std::to_string(value)); }
-  // null where nobody can tell.
-  Object& Known(const char* name, uint32_t value) {
-    return value == GNND_UNKNOWN ? Raw(name, "null") : Number(name, value);
-  }
-  Object& Bytes(const char* name, uint64_t value) {
-    return value == GNND_UNKNOWN_BYTES ? Raw(name, "null") : Number(name, value);
-  }
-  std::string Done() const { return Within('{', text_, '}'); }
-
- private:
-  std::string text_;
-};
-
-std::string ListOf(const std::vector<std::string>& items) {
-  std::string text;
-  for (const std::string& item : items) {
-    if (!text.empty()) text += ',';
-    text += item;
-  }
-  return Within('[', text, ']');
-}
 
 const char* NameOf(uint32_t code) {
   switch (code) {
@@ -120,7 +67,10 @@ std::string ProcessesOf(const gnnd_device_plugin& table, uint32_t index) {
   std::vector<std::string> items;
   for (uint32_t k = 0; k < count && k < processes.size(); ++k) {
     const gnnd_device_process& process = processes[k];
-    items.push_back(Object().Number("pid", process.pid).Bytes("bytes", process.bytes).Done());
+    items.push_back(Object()
+                        .Number("pid", process.pid)
+                        .Known("bytes", process.bytes, GNND_UNKNOWN_BYTES)
+                        .Done());
   }
   return ListOf(items);
 }
@@ -135,7 +85,7 @@ std::string InstancesOf(const gnnd_device_plugin& table, uint32_t index) {
     items.push_back(Object()
                         .Text("uuid", instance.uuid)
                         .Text("name", instance.name)
-                        .Bytes("total_bytes", instance.total_bytes)
+                        .Known("total_bytes", instance.total_bytes, GNND_UNKNOWN_BYTES)
                         .Done());
   }
   return ListOf(items);
@@ -182,16 +132,17 @@ std::string DeviceOf(const gnnd_device_plugin& table, uint32_t index, bool is_op
       .Number("architecture", info.architecture)
       .Number("multiprocessors", info.multiprocessors)
       .Number("total_bytes", info.total_bytes)
-      .Bytes("free_bytes", info.free_bytes)
-      .Known("compute_mode", info.compute_mode)
-      .Known("mig", info.mig)
-      .Known("mps", info.mps)
-      .Known("can_register", info.can_register)
-      .Known("can_register_read_only", info.can_register_read_only)
-      .Known("pageable_access", info.pageable_access)
-      .Known("time_limit", info.time_limit)
-      .Known("copy_engines", info.copy_engines)
-      .Known("numa_node", static_cast<uint32_t>(info.numa_node))
+      .Known("free_bytes", info.free_bytes, GNND_UNKNOWN_BYTES)
+      .Known("compute_mode", info.compute_mode, GNND_UNKNOWN)
+      .Known("mig", info.mig, GNND_UNKNOWN)
+      .Known("mps", info.mps, GNND_UNKNOWN)
+      .Known("can_register", info.can_register, GNND_UNKNOWN)
+      .Known("can_register_read_only", info.can_register_read_only, GNND_UNKNOWN)
+      .Known("pageable_access", info.pageable_access, GNND_UNKNOWN)
+      .Known("time_limit", info.time_limit, GNND_UNKNOWN)
+      .Known("copy_engines", info.copy_engines, GNND_UNKNOWN)
+      .Text("memory", info.memory_kind == GNND_MEMORY_HOST ? "HOST" : "DEVICE")
+      .Known("numa_node", static_cast<uint32_t>(info.numa_node), GNND_UNKNOWN)
       .Done();
 }
 
@@ -205,9 +156,9 @@ std::string LinksOf(const gnnd_device_plugin& table, uint32_t devices) {
                           .Number("from", from)
                           .Number("to", to)
                           .Number("access", link.access)
-                          .Known("rank", link.rank)
+                          .Known("rank", link.rank, GNND_UNKNOWN)
                           .Number("atomics", link.atomics)
-                          .Known("kind", link.kind)
+                          .Known("kind", link.kind, GNND_UNKNOWN)
                           .Done());
     }
   }

@@ -15,6 +15,11 @@ namespace {
 // Rows of a cache that are gathered and copied at a time.
 constexpr uint64_t kPartBytes = uint64_t{16} << 20;
 
+// Blocks of a gather over the bus. A bus of 64 GB/s that answers after 2 us has 128 KiB under way,
+// which is what 32 blocks of 256 threads ask for in words of 16 bytes. More would wait all the
+// same, on multiprocessors that training could have.
+constexpr uint32_t kBusBlocks = 32;
+
 // Copies on the device of what a sample's spans view.
 class SampleCopy {
  public:
@@ -223,6 +228,24 @@ gnnd_device_row_tiers DeviceFeatures::tiers() const {
   return tiers;
 }
 
+std::vector<gnnd_device_gather> GathersOf(const gnnd_device_gather& all, uint32_t host_place,
+                                          uint64_t kept_rows, uint64_t bus_rows,
+                                          const uint32_t* bus_positions) {
+  std::vector<gnnd_device_gather> gathers;
+  if (kept_rows > 0) {
+    gnnd_device_gather& kept = gathers.emplace_back(all);
+    for (uint32_t p = host_place; p < kept.tiers.places; ++p) kept.tiers.place[p] = nullptr;
+    kept.tiers.by_node = nullptr;
+  }
+  if (bus_rows > 0) {
+    gnnd_device_gather& bus = gathers.emplace_back(all);
+    bus.positions = bus_positions;
+    bus.count = bus_rows;
+    bus.blocks = kBusBlocks;
+  }
+  return gathers;
+}
+
 RankedNodes DeviceReader::Ranked(const RankedNodes& given) {
   const std::span<const uint32_t> ranks = features_.node_ranks();
   if (!given.ranks.empty() || ranks.empty()) return given;
@@ -233,6 +256,7 @@ RankedNodes DeviceReader::Ranked(const RankedNodes& given) {
 }
 
 void DeviceReader::Sort(const FeatureStore& store, const RankedNodes& given) {
+  bus_positions_.clear();
   positions_.clear();
   nodes_.clear();
   ranks_.clear();
@@ -249,7 +273,7 @@ void DeviceReader::Sort(const FeatureStore& store, const RankedNodes& given) {
     const Tier kind = store.tiers()[store.PlaceOf(given.nodes[i], rank).tier].kind;
     ++ways_.traffic.rows[static_cast<uint32_t>(kind)];
     if (spot.index != kNoSpot || tiers_.by_node != nullptr) {
-      ++ways_.bus_rows;
+      bus_positions_.push_back(i);
       continue;
     }
     positions_.push_back(i);
@@ -263,8 +287,8 @@ void DeviceReader::Tell(ExtractReport* report) const {
   report->traffic = ways_.traffic;
   report->staged_rows = positions_.size();
   report->staged_bytes = positions_.size() * features_.row_bytes();
-  report->bus_rows = ways_.bus_rows;
-  report->bus_bytes = ways_.bus_rows * features_.row_bytes();
+  report->bus_rows = bus_positions_.size();
+  report->bus_bytes = bus_positions_.size() * features_.row_bytes();
   report->row_wait_ns = static_cast<uint64_t>(ways_.wait_ns + 0.5);
 }
 
@@ -272,7 +296,8 @@ void DeviceReader::Tell(ExtractReport* report) const {
 void DeviceReader::Account(std::span<const uint64_t> found) {
   const RowPlacement& placement = features_.placement();
   uint64_t* const rows = ways_.traffic.rows;
-  ways_.wait_ns = placement.host_row_ns * static_cast<double>(ways_.bus_rows + positions_.size());
+  const auto host_rows = static_cast<double>(bus_positions_.size() + positions_.size());
+  ways_.wait_ns = placement.host_row_ns * host_rows;
   uint32_t at = 0;
   for (const RowPlacement::Line& line : placement.lines) {
     for (const RowPlacement::Place& place : line.places) {
@@ -306,7 +331,14 @@ void DeviceReader::Read(const FeatureStore& store, const RankedNodes& given,
     gather.ranks = (copy.ranks.empty() ? copies.Copied(read.ranks) : copy.ranks).data();
     gather.count = read.nodes.size();
     gather.out = out;
-    stream->Launch(stream->table().gather, gather);
+    const std::span<const uint32_t> over_bus(bus_positions_);
+    const uint64_t kept = read.nodes.size() - over_bus.size() - positions_.size();
+    // Where all come over the bus nobody need say which.
+    const bool is_mixed = !over_bus.empty() && over_bus.size() < read.nodes.size();
+    const uint32_t* const bus = is_mixed ? copies.Copied(over_bus).data() : nullptr;
+    for (const auto& part : GathersOf(gather, features_.places(), kept, over_bus.size(), bus)) {
+      stream->Launch(stream->table().gather, part);
+    }
   }
   if (positions_.empty()) return;
   rows_.resize(positions_.size() * row_bytes);

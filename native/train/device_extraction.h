@@ -61,6 +61,13 @@ struct RankedNodes {
   std::span<const uint32_t> ranks;
 };
 
+// The launches that bring a batch's rows, of which `bus_rows` at `bus_positions` are the host's and
+// others are kept by devices (`all.tiers`: their places come before `host_place`). Those that are
+// kept take the whole device; what waits for the bus takes few blocks, beside which training runs.
+std::vector<gnnd_device_gather> GathersOf(const gnnd_device_gather& all, uint32_t host_place,
+                                          uint64_t kept_rows, uint64_t bus_rows,
+                                          const uint32_t* bus_positions);
+
 // Reads such rows, one call at a time. Borrows the features, and the peers.
 class DeviceReader {
  public:
@@ -83,13 +90,13 @@ class DeviceReader {
  private:
   // `given`, with ranks wherever any are known.
   RankedNodes Ranked(const RankedNodes& given);
-  // Positions, nodes and ranks of what the device cannot read, and the ways of all.
+  // Positions of what it reads over the bus; positions, nodes and ranks of what it cannot read; and
+  // the ways of all.
   void Sort(const FeatureStore& store, const RankedNodes& given);
   void Account(std::span<const uint64_t> found);
   struct Ways {
     TierTraffic traffic;
-    uint64_t bus_rows = 0;  // from the host, by the device itself
-    double wait_ns = 0;     // what the placement's costs come to
+    double wait_ns = 0;  // what the placement's costs come to
   };
 
   const DeviceFeatures& features_;
@@ -97,6 +104,7 @@ class DeviceReader {
   gnnd_device_row_tiers tiers_;
   Ways ways_;
   std::vector<uint32_t> looked_up_;
+  std::vector<uint32_t> bus_positions_;  // of the host's rows that the device reads by itself
   std::vector<uint32_t> positions_;
   std::vector<uint32_t> nodes_;
   std::vector<uint32_t> ranks_;

@@ -14,10 +14,11 @@ import type { MemoryPlan } from '../records/memory-plan.ts';
 import { measurementOf } from '../records/plan-measurement.ts';
 import { surpriseOf } from '../records/plan-surprise.ts';
 import { kindText } from '../spec/automatic-kind.ts';
+import { stepsText } from '../spec/batches-per-step.ts';
 import { warningsOf } from '../spec/spec-warnings.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';
 import { memoryInit } from './convert-memory.ts';
-import { paceInit } from './convert-plan.ts';
+import { paceInit, plannedTrainers } from './convert-plan.ts';
 import { embed } from './embed.ts';
 import type { EpochReportSchema } from './gen/gnnd/v1/epoch_report_pb.ts';
 import { ExecutorRole, type ExecutorTimesSchema } from './gen/gnnd/v1/executor_pb.ts';
@@ -79,8 +80,12 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
     revision: int64(job.revision),
     datasetDigest: job.datasetDigest,
     createdBy: job.createdBy,
-    warnings: view === 'LIST' ? [] : [...warningsOf(job.effectiveSpec), ...surprises],
+    warnings:
+      view === 'LIST'
+        ? []
+        : [...warningsOf(job.effectiveSpec, plannedTrainers(job.plan)), ...surprises],
     deviceKindChoice: view === 'LIST' ? '' : kindText(job.spec, job.effectiveSpec),
+    batchesPerStepChoice: view === 'LIST' ? '' : stepsText(job.spec, job.effectiveSpec),
   });
   embed(message, pb.JobSchema.field.spec, job.encoded.spec);
   embed(message, pb.JobSchema.field.effectiveSpec, job.encoded.effectiveSpec);

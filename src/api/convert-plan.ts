@@ -38,6 +38,15 @@ export interface Planned {
   readonly rows: RowPlan | null;
   /** How the kind of its devices came about, for people. */
   readonly deviceKindChoice: string;
+  /** How many batches a step averages, and how that came about, likewise. */
+  readonly batchesPerStepChoice: string;
+}
+
+/** That train of their own; where all devices do both, all. Undefined before anybody knows. */
+export function plannedTrainers(plan: JobPlan | null): number | undefined {
+  if (plan === null || plan.estimated) return undefined;
+  const has = (wanted: string) => plan.executors.filter(({ role }) => role === wanted).length;
+  return has('TRAINER') || has('STANDBY');
 }
 
 /** Of what there may be. */
@@ -48,7 +57,7 @@ function listOf(text: string | null): readonly string[] {
 /** `job` is the job's name; empty for a plan of a spec that was not created. */
 export function planToProto(
   job: string,
-  { plan, measured, rows, deviceKindChoice }: Planned,
+  { plan, measured, rows, deviceKindChoice, batchesPerStepChoice }: Planned,
   spec: JobSpec,
 ): JobPlanMessage {
   return create(JobPlanSchema, {
@@ -67,8 +76,9 @@ export function planToProto(
     measurement: measured === null ? undefined : measurementInit(measured),
     staleness: spec.training.staleness,
     stalenessCompensation: StalenessCompensation[spec.training.stalenessCompensation],
-    warnings: [...warningsOf(spec), ...listOf(surpriseOf(plan, measured))],
+    warnings: [...warningsOf(spec, plannedTrainers(plan)), ...listOf(surpriseOf(plan, measured))],
     deviceKindChoice,
+    batchesPerStepChoice,
     estimated: plan.estimated,
     executors: plan.executors.map((executor) => ({
       role: ExecutorRole[executor.role],

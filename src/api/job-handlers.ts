@@ -6,6 +6,7 @@ import type { CreateJob, JobCursor, Jobs } from '../jobs/jobs.ts';
 import type { EpochReport, JobRecord, JobState } from '../records/job-record.ts';
 import { measurementOf } from '../records/plan-measurement.ts';
 import { kindText } from '../spec/automatic-kind.ts';
+import { stepsText } from '../spec/batches-per-step.ts';
 import type { JobSpecInput } from '../spec/job-spec.ts';
 import { plainOf } from '../spec/spec-codec.ts';
 import { type Caller, requireOwner } from './access.ts';
@@ -156,7 +157,8 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
       const rows = jobs.memory(job)?.rows ?? null;
       const { spec, effectiveSpec } = job;
       const deviceKindChoice = kindText(spec, effectiveSpec);
-      const planned = { plan, measured, rows, deviceKindChoice };
+      const batchesPerStepChoice = stepsText(spec, effectiveSpec);
+      const planned = { plan, measured, rows, deviceKindChoice, batchesPerStepChoice };
       return planToProto(`jobs/${id}`, planned, effectiveSpec);
     },
   };

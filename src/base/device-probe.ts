@@ -1,4 +1,5 @@
 import { type LinkClass, type LinkRates, linkClasses } from './link-classes.ts';
+import { setupCommand } from './package-root.ts';
 
 /**
  * What a device plug-in found on this host: the answer of native/probe, read. The daemon runs that
@@ -33,6 +34,8 @@ export interface ProbedDevice {
   readonly architecture: number;
   readonly multiprocessors: number;
   readonly totalBytes: number;
+  /** Whether its memory is its own; false: it is the host's, as of simulated devices. */
+  readonly hasOwnMemory: boolean;
   /** Null where it was not opened. */
   readonly freeBytes: number | null;
   /** As CUDA numbers them: 0 shared, 2 prohibited, 3 exclusive to a process; null: unknown. */
@@ -50,6 +53,8 @@ export interface ProbedDevice {
   readonly opened: ProbeAnswer | null;
   /** Of a page of host memory; null where it was not tried. */
   readonly registered: ProbeAnswer | null;
+  /** Whether the libtorch of Trainers computes there; null where it was not tried. */
+  readonly torch: ProbeAnswer | null;
 }
 
 /** What joins two devices; null: nobody can tell. */
@@ -61,6 +66,15 @@ export interface ProbedLink {
   readonly kind: LinkKind;
 }
 
+/** What the libtorch that Trainers are linked with said (native/probe/torch.cc). */
+export interface TorchProbe {
+  readonly version: string;
+  /** What it was built for: 13000 is CUDA 13.0; 0 without CUDA. */
+  readonly cuda: number;
+  /** Of each GPU that it sees, whether it computes there; `remedy` is empty. */
+  readonly devices: readonly ProbeAnswer[];
+}
+
 export interface DeviceProbe {
   readonly answer: ProbeAnswer;
   /** What decides the plug-in's bits. */
@@ -69,6 +83,8 @@ export interface DeviceProbe {
   readonly driverVersion: number;
   /** Why processes and MIG are unknown; empty where they are known. */
   readonly monitor: string;
+  /** The libtorch of Trainers; null where it was not asked. */
+  readonly torch: TorchProbe | null;
   readonly devices: readonly ProbedDevice[];
   /** Whose kernels reach whose memory, by index. */
   readonly links: readonly ProbedLink[];
@@ -79,7 +95,7 @@ export function failedProbe(message: string): DeviceProbe {
   const remedy = 'look at the log of the daemon and at dmesg; jobs run on CPU devices';
   return {
     answer: { code: 'FAILED', message, remedy },
-    ...{ build: '', driverVersion: 0, monitor: '', devices: [], links: [] },
+    ...{ build: '', driverVersion: 0, monitor: '', torch: null, devices: [], links: [] },
   };
 }
 
@@ -97,6 +113,7 @@ export function readProbe(text: string): DeviceProbe {
     build: textOf(probe['build']),
     driverVersion: numberOf(probe['driver_version']),
     monitor: textOf(probe['monitor']),
+    torch: null,
     devices: listOf(probe['devices']).map(deviceOf),
     links: listOf(probe['links']).flatMap((item) => {
       const { from, to, access, kind } = membersOf(item);
@@ -140,6 +157,7 @@ function deviceOf(value: unknown): ProbedDevice {
     architecture: numberOf(device['architecture']),
     multiprocessors: numberOf(device['multiprocessors']),
     totalBytes: numberOf(device['total_bytes']),
+    hasOwnMemory: device['memory'] === 'DEVICE',
     freeBytes: knownOf(device['free_bytes']),
     computeMode: knownOf(device['compute_mode']),
     mig: knownOf(device['mig']),
@@ -162,7 +180,73 @@ function deviceOf(value: unknown): ProbedDevice {
     answer: answerOf(device['answer']) ?? none,
     opened: answerOf(device['opened']),
     registered: answerOf(device['registered']),
+    torch: null,
   };
+}
+
+/** Whether a host has a device where libtorch must compute by itself: it is asked then only. */
+export function needsTorch({ devices }: DeviceProbe): boolean {
+  return devices.some(({ hasOwnMemory }) => hasOwnMemory);
+}
+
+/** The probe with what libtorch printed about the same devices, in the same order. */
+export function withTorch(probe: DeviceProbe, text: string): DeviceProbe {
+  const torch = readTorch(text);
+  const devices = probe.devices.map((device, place) =>
+    device.hasOwnMemory ? { ...device, torch: torchAnswer(probe, torch, device, place) } : device,
+  );
+  return { ...probe, torch, devices };
+}
+
+function readTorch(text: string): TorchProbe | null {
+  let value: Members;
+  try {
+    value = membersOf(JSON.parse(text));
+  } catch {
+    return null;
+  }
+  if (typeof value['torch'] !== 'string') return null;
+  const devices = listOf(value['devices']).map(
+    (answer) => answerOf(answer) ?? { code: 'FAILED', message: 'no answer', remedy: '' },
+  );
+  return { version: value['torch'], cuda: numberOf(value['cuda']), devices };
+}
+
+const replaceTorch = `pip install torch in GNND_PYTHON's environment, then ${setupCommand}`;
+
+function torchAnswer(
+  { driverVersion }: DeviceProbe,
+  torch: TorchProbe | null,
+  { architecture }: ProbedDevice,
+  place: number,
+): ProbeAnswer {
+  if (torch === null) {
+    const message = 'libtorch, which Trainers compute with, does not load or gave no answer';
+    return { code: 'TORCH_FAILED', message, remedy: setupCommand };
+  }
+  const { version, cuda, devices } = torch;
+  if (cuda === 0) {
+    const message = `PyTorch ${version}, which Trainers are linked with, is a build without CUDA`;
+    return { code: 'TORCH_WITHOUT_CUDA', message, remedy: `one with CUDA: ${replaceTorch}` };
+  }
+  const named = `PyTorch ${version} for CUDA ${cudaVersionText(cuda)}`;
+  const answer = devices[place];
+  if (answer === undefined) {
+    const serves = `the driver serves CUDA ${cudaVersionText(driverVersion)}`;
+    const message = `${named} does not see it; ${serves}`;
+    const other = `a driver for CUDA ${cudaVersionText(cuda)}, or a PyTorch for an older CUDA`;
+    const remedy = `${other}: ${replaceTorch}`;
+    return { code: 'TORCH_SEES_NONE', message, remedy };
+  }
+  if (answer.code === 'OK') return answer;
+  const message = `${named} does not compute there: ${answer.message}`;
+  const remedy = `a PyTorch that is built for sm_${architecture}: ${replaceTorch}`;
+  return { code: 'TORCH_FAILED', message, remedy };
+}
+
+/** "13.0" of 13000. */
+export function cudaVersionText(version: number): string {
+  return `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`;
 }
 
 function answerOf(value: unknown): ProbeAnswer | null {
@@ -201,7 +285,7 @@ export function objectionTo(
   device: ProbedDevice,
   { mayShare, own }: { readonly mayShare: boolean; readonly own: ReadonlySet<number> },
 ): ProbeAnswer | null {
-  for (const answer of [device.answer, device.opened]) {
+  for (const answer of [device.answer, device.opened, device.torch]) {
     if (answer !== null && answer.code !== 'OK') return answer;
   }
   if (device.mig === 2) {

@@ -1,3 +1,4 @@
+import { sharesCores } from '../spec/batches-per-step.ts';
 import { hasAutomaticCache } from '../spec/cache-spec.ts';
 import { devicesOfKind } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
@@ -48,7 +49,7 @@ export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJo
       policy: spec.placement.policy,
       fixedSamplers: spec.placement.samplers,
       standby: spec.placement.standby,
-      teams: spec.training.threadsPerTrainer === 0,
+      teams: sharesCores(spec),
       rows: samplesNothing(spec),
       infers: infers(spec),
     },

@@ -27,6 +27,7 @@ import {
   earlyStopRule,
   labelsRule,
   matrixLibraryRule,
+  stepsRule,
   trainingRule,
 } from './rules/training.ts';
 import { createSpecChecker } from './spec-checker.ts';
@@ -58,6 +59,7 @@ const rules: readonly Rule[] = [
   deviceSupportRule,
   samplersRule,
   tf32Rule,
+  stepsRule,
   queueRule,
   topologyRule,
   rowsRule,

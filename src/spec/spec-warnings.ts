@@ -1,11 +1,21 @@
+import { trainersOf, waitingText } from './batches-per-step.ts';
 import type { JobSpec } from './job-spec.ts';
 import { defaultOf } from './spec-fields.ts';
 
-/** What its author should know about a spec with which nothing is wrong, a sentence each. */
-export function warningsOf({ kind, training }: JobSpec): readonly string[] {
+/**
+ * What its author should know about a spec with which nothing is wrong, a sentence each. `trainers`
+ * are those that its devices turned out to have.
+ */
+export function warningsOf(spec: JobSpec, trainers = trainersOf(spec)): readonly string[] {
+  const { kind, training } = spec;
   // Whoever predicts with a model does not train it.
   if (kind === 'INFERENCE') return [];
-  return [...delayWarnings(training), ...precisionWarnings(training)];
+  const waiting = waitingText(spec, trainers);
+  return [
+    ...(waiting === null ? [] : [waiting]),
+    ...delayWarnings(training),
+    ...precisionWarnings(training),
+  ];
 }
 
 function precisionWarnings({ precision, matrixLibrary }: JobSpec['training']): readonly string[] {

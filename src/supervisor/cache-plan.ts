@@ -29,8 +29,8 @@ export interface CacheFacts {
   readonly rankMs: number;
   /** Whether rows that miss are read from disk: the page cache cannot hold all features. */
   readonly featuresOnDisk: boolean;
-  /** Of the job's smallest device. */
-  readonly freeCores: number;
+  /** That training leaves of the smallest device's; null where no device trains on cores. */
+  readonly freeCores: number | null;
 }
 
 /** Larger batches than the trial's are to be expected. */
@@ -94,6 +94,9 @@ function prefetchOf(
   }
   if (featuresOnDisk) {
     return { prefetch: true, prefetchExplanation: 'features are read from disk' };
+  }
+  if (freeCores === null) {
+    return { prefetch: true, prefetchExplanation: 'training leaves the host its cores' };
   }
   if (freeCores > 0) {
     return { prefetch: true, prefetchExplanation: 'devices have cores that training leaves free' };

@@ -27,21 +27,21 @@ export interface DeviceJob {
 }
 
 /**
- * What is reserved before a trial has measured it, and at least: kernels that only evaluations use
- * are loaded later. Simulated devices take nothing beside us unless they are told to.
+ * What is reserved of a GPU before a trial has measured it, and at least: kernels that only
+ * evaluations use are loaded later. Of a small one it is a quarter. Simulated devices take nothing
+ * beside us unless they are told to.
  */
-const leastReserve = { CUDA: 2 ** 30, SIM: 0 } as const;
+const leastReserve = 2 ** 30;
 /** More may be taken later than in a trial's few batches. */
 const reserveMargin = 1.1;
 
 /** Of each of these devices; 0 where none has memory of its own. `besideBytes`: as measured. */
 export function reservedBytesOf(devices: readonly CrewDevice[], besideBytes: number): number {
-  const kinds = devices.flatMap(({ accelerator }) => accelerator?.kind ?? []);
-  if (kinds.length === 0) return 0;
-  return Math.max(
-    Math.ceil(reserveMargin * besideBytes),
-    ...kinds.map((kind) => leastReserve[kind]),
-  );
+  const accelerators = devices.flatMap(({ accelerator }) => accelerator ?? []);
+  if (accelerators.length === 0) return 0;
+  const isGpu = accelerators.some(({ kind }) => kind === 'CUDA');
+  const least = isGpu ? Math.min(leastReserve, Math.floor(budgetBytesOf(devices) / 4)) : 0;
+  return Math.max(least, Math.ceil(reserveMargin * besideBytes));
 }
 
 /** Of an executor in this role; no plug-in on a CPU device. */

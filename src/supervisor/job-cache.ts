@@ -11,6 +11,7 @@ import {
 import type { CachePlan } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { mayCache } from '../spec/cache-spec.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
 import { sharesHistory } from '../spec/rules/history.ts';
 import { favours } from '../spec/rules/locality.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
@@ -25,6 +26,7 @@ import { type HotOrder, prepareFavoured, prepareHotOrder } from './hot-order.ts'
 import type { JobLayout } from './job-layout.ts';
 import { type PlacedRows, placeRows, samplerSetsOf, withMeasured } from './placed-rows.ts';
 import { samplerDeviceBytes, topologyBytesOf } from './sampler-memory.ts';
+import type { CrewDevice } from './seat.ts';
 import type { TaskOptions } from './task.ts';
 import { trainerThreads } from './trainer-threads.ts';
 
@@ -139,12 +141,7 @@ export class JobCache {
       evaluationBytes: this.#evaluationBytes,
       rankMs: this.#order.rankMs,
       pinned: this.#tier.facts,
-      freeCores: Math.min(
-        ...devices.map((_, device) => {
-          const { cores, threads } = trainerThreads(spec, devices, device);
-          return cores.length - threads;
-        }),
-      ),
+      freeCores: freeCoresOf(spec, devices),
     });
   }
 
@@ -272,4 +269,12 @@ export class JobCache {
       signal: this.#abort.signal,
     };
   }
+}
+
+function freeCoresOf(spec: JobSpec, devices: readonly CrewDevice[]): number | null {
+  const free = devices.flatMap(({ accelerator }, device) => {
+    const { cores, threads } = trainerThreads(spec, devices, device);
+    return accelerator === undefined ? [cores.length - threads] : [];
+  });
+  return free.length === 0 ? null : Math.min(...free);
 }

@@ -7,8 +7,10 @@ import {
   type AcceleratorKind,
   type DeviceProbe,
   failedProbe,
+  needsTorch,
   readProbe,
   readRates,
+  withTorch,
 } from '../base/device-probe.ts';
 import type { LinkRates } from '../base/link-classes.ts';
 import { setupCommand } from '../base/package-root.ts';
@@ -36,16 +38,24 @@ export async function probeDevices(
       },
     };
   }
-  return await new Promise((resolve) => {
-    const options = {
-      env,
-      timeout: deadlineMs,
-      killSignal: 'SIGKILL',
-      maxBuffer: 2 ** 24,
-    } as const;
-    execFile(builtPath('gnnd_probe'), [plugin, '--open'], options, (error, stdout, stderr) => {
-      if (error === null) resolve(readProbe(stdout));
-      else resolve(failedProbe(howItFailed(error, stderr)));
+  const answer = await answerOf('gnnd_probe', [plugin, '--open'], env);
+  if ('failed' in answer) return failedProbe(answer.failed);
+  const probe = readProbe(answer.text);
+  if (!needsTorch(probe)) return probe;
+  const torch = await answerOf('gnnd_torch_probe', [], env);
+  return withTorch(probe, 'failed' in torch ? '' : torch.text);
+}
+
+/** What a program beside the addons printed, or how it failed. */
+function answerOf(
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<{ readonly text: string } | { readonly failed: string }> {
+  const options = { env, timeout: deadlineMs, killSignal: 'SIGKILL', maxBuffer: 2 ** 24 } as const;
+  return new Promise((resolve) => {
+    execFile(builtPath(program), args, options, (error, stdout, stderr) => {
+      resolve(error === null ? { text: stdout } : { failed: howItFailed(error, stderr) });
     });
   });
 }
@@ -72,13 +82,8 @@ export async function measureLinks(
   const key = createHash('sha256').update(facts).digest('hex').slice(0, 16);
   const path = join(folder, `${kind.toLowerCase()}-links-${key}.json`);
   if (kind !== 'SIM' && existsSync(path)) return readRates(readFileSync(path, 'utf8'));
-  const text = await new Promise<string>((resolve) => {
-    const options = { env, timeout: deadlineMs, killSignal: 'SIGKILL' } as const;
-    const asked = [devicePluginPath(kind), '--rates'];
-    execFile(builtPath('gnnd_probe'), asked, options, (error, stdout) =>
-      resolve(error === null ? stdout : ''),
-    );
-  });
+  const answer = await answerOf('gnnd_probe', [devicePluginPath(kind), '--rates'], env);
+  const text = 'text' in answer ? answer.text : '';
   const rates = readRates(text);
   // Those of simulated devices are read, not measured.
   if (kind !== 'SIM' && Object.keys(rates).length > 0) {

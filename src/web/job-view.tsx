@@ -204,6 +204,7 @@ function Head({ job, epochs }: { readonly job: Job; readonly epochs: number }) {
         <Fact name="Dataset" text={effectiveSpec?.dataset ?? ''} />
         <Fact name="Model" text={model === undefined ? '' : shortName(ModelTypeSchema, model)} />
         <Fact name="Devices" text={job.deviceKindChoice} />
+        <Fact name="Batches a step" text={job.batchesPerStepChoice} />
         <Fact name="Made" text={msOf(job.createTime) === null ? '' : madeText(job)} />
       </dl>
     </section>

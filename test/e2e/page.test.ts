@@ -6,6 +6,7 @@ import { HostService } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { createBrowser, type Look, lacksChromium } from '../support/browser.ts';
+import { crew } from '../support/crews.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';
 
 /** The page over a real daemon and a real job; the pictures in docs/ are made here. */
@@ -77,5 +78,15 @@ describe.skipIf(lacks)('in a browser', () => {
     const folder = join(repository, 'docs', 'images');
     mkdirSync(folder, { recursive: true });
     await page.screenshot({ path: join(folder, `${name}.png`) });
+  });
+
+  test('a job says how its batches a step came about, and how many Trainers wait', async () => {
+    const steps = { epochs: 1, batchSize: 70, batchesPerStep: 1, threadsPerTrainer: 1 };
+    await daemon.train('waits', { dataset: 'cora', training: steps, ...crew(1, 2) });
+    const link = await daemon.call(HostService.method.createPageLink, {});
+    const { page } = await browser.open(link.address, looks['page-light'] as Look);
+    await page.getByRole('link', { name: 'waits' }).click();
+    await page.getByText('1, as asked for').waitFor();
+    await page.getByText(/^1 of 2 Trainers will wait.*batches_per_step: 2 would use/).waitFor();
   });
 });

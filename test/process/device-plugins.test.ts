@@ -1,8 +1,8 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { readProbe } from '../../src/base/device-probe.ts';
+import { readProbe, withTorch } from '../../src/base/device-probe.ts';
 import { measureLinks, probeDevices } from '../../src/supervisor/probe-devices.ts';
 import { repository } from '../support/daemon.ts';
 
@@ -98,6 +98,19 @@ describe('device plug-ins', () => {
   );
   if (!plugins.includes('cuda'))
     process.stdout.write('SKIPPED: gnnd_cuda (test/check.mjs has it)\n');
+
+  it('of GPUs stand beside a libtorch that says what it computes on', () => {
+    const text = execFileSync(join(build, 'gnnd_torch_probe'), { encoding: 'utf8' });
+    const cache = readFileSync(join(build, 'CMakeCache.txt'), 'utf8');
+    const python = /GNND_PYTHON:\w+=(.*)/.exec(cache)?.[1] ?? 'python3';
+    const code = `import torch; print(torch.version.cuda, torch.cuda.device_count())`;
+    const [cuda = '', count = ''] = execFileSync(python, ['-c', code], { encoding: 'utf8' })
+      .trim()
+      .split(' ');
+    const { torch } = withTorch(probe('sim'), text);
+    expect(torch?.cuda).toBe(cuda === 'None' ? 0 : Math.round(Number(cuda) * 1000));
+    expect(torch?.devices).toHaveLength(Number(count));
+  });
 
   it('that are no plug-ins are answered, too', async () => {
     const text = execFileSync(probeBinary, ['/dev/null'], { encoding: 'utf8' });

@@ -13,6 +13,7 @@ export function probedDevice(index: number, change: Partial<ProbedDevice> = {}):
     architecture: 90,
     multiprocessors: 132,
     totalBytes: 150e9,
+    hasOwnMemory: true,
     freeBytes: 140e9,
     computeMode: 0,
     mig: 0,
@@ -23,6 +24,7 @@ export function probedDevice(index: number, change: Partial<ProbedDevice> = {}):
     answer: fine,
     opened: fine,
     registered: fine,
+    torch: null,
     ...change,
   };
 }
@@ -32,5 +34,5 @@ export function deviceProbe(
   change: Partial<DeviceProbe> = {},
 ): DeviceProbe {
   const made = { answer: fine, build: 'CUDA 13.0 90 abc', driverVersion: 13000, monitor: '' };
-  return { ...made, devices, links: [], ...change };
+  return { ...made, torch: null, devices, links: [], ...change };
 }

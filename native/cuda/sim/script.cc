@@ -54,16 +54,16 @@ class Reader {
       Problem(name, text, "expected an integer up to " + std::to_string(most));
   }
 
-  void Visible() {
-    for (const std::string_view part : PartsOf(Text("GNND_SIM_VISIBLE"))) {
+  void Visible(const Pose& pose) {
+    for (const std::string_view part : PartsOf(Text(pose.visible))) {
       uint32_t device = 0;
-      while (device < script_.devices && UuidOf(device) != part) ++device;
+      while (device < script_.devices && UuidOf(device, pose) != part) ++device;
       if (device < script_.devices)
         script_.visible.push_back(device);
       else
-        Problem("GNND_SIM_VISIBLE", part, "no such device");
+        Problem(pose.visible, part, "no such device");
     }
-    if (!Text("GNND_SIM_VISIBLE").empty()) return;
+    if (!Text(pose.visible).empty()) return;
     for (uint32_t device = 0; device < script_.devices; ++device) script_.visible.push_back(device);
   }
 
@@ -142,13 +142,14 @@ class Reader {
 
 }  // namespace
 
-std::string UuidOf(uint32_t device) {
+std::string UuidOf(uint32_t device, const Pose& pose) {
   char text[48];
-  static_cast<void>(std::snprintf(text, sizeof text, "SIM-00000000-0000-0000-0000-%012u", device));
+  static_cast<void>(
+      std::snprintf(text, sizeof text, "%s-00000000-0000-0000-0000-%012u", pose.uuid, device));
   return text;
 }
 
-Script ReadScript(const Environment& environment) {
+Script ReadScript(const Environment& environment, const Pose& pose) {
   Script script;
   Reader reader(environment, &script);
   reader.Number("GNND_SIM_DEVICES", kMostDevices, &script.devices);
@@ -158,7 +159,7 @@ Script ReadScript(const Environment& environment) {
   reader.Number("GNND_SIM_PROCESSES", 1000, &script.processes);
   reader.Number("GNND_SIM_SYSTEM", kMostError, &script.system_error);
   reader.Number("GNND_SIM_KIND", GNND_MEMORY_HOST, &script.memory_kind);
-  reader.Visible();
+  reader.Visible(pose);
   reader.Peers();
   reader.Rates();
   reader.Faults();

@@ -9,6 +9,20 @@
 
 namespace gnnd::sim {
 
+// As what devices show themselves: as simulated ones, or under the name, the kind of UUID and the
+// environment's variable of CUDA's, so that all that asks for GPUs may be tried without any.
+struct Pose {
+  const char* name;
+  const char* visible;  // names the devices that a process sees, by UUID, in this order
+  const char* uuid;     // what UUIDs begin with
+  uint32_t architecture;
+};
+inline constexpr Pose kAsSimulated = {"sim", "GNND_SIM_VISIBLE", "SIM", 0};
+inline constexpr Pose kAsCuda = {"cuda", "CUDA_VISIBLE_DEVICES", "GPU", 90};
+
+// Of this plug-in (pose/).
+const Pose& ThePose();
+
 // Which simulated devices there are, and what befalls them: read from the environment.
 struct Script {
   uint32_t devices = 1;                       // GNND_SIM_DEVICES, up to 64
@@ -23,8 +37,7 @@ struct Script {
   // GNND_SIM_KIND, an enum gnnd_memory_kind that devices say they have: with GNND_MEMORY_DEVICE
   // torch is asked for CUDA, as on a GPU.
   uint32_t memory_kind = 2;
-  // GNND_SIM_VISIBLE=UUID[,UUID]: the devices that this process sees, in this order; by default
-  // all.
+  // The devices that this process sees, by Pose::visible; all where that is not set.
   std::vector<uint32_t> visible;
   // GNND_SIM_PEERS=A-B:KIND[,...]: these two reach each other's memory, over NVLINK, PCIE or
   // HOST_BUS: kernels read what the other one shares.
@@ -57,8 +70,8 @@ struct Script {
 
 using Environment = std::function<const char*(const char*)>;
 
-Script ReadScript(const Environment& environment);
+Script ReadScript(const Environment& environment, const Pose& pose = kAsSimulated);
 
-std::string UuidOf(uint32_t device);
+std::string UuidOf(uint32_t device, const Pose& pose = kAsSimulated);
 
 }  // namespace gnnd::sim

@@ -25,7 +25,8 @@ SimEvent* EventOf(void* event) { return static_cast<SimEvent*>(event); }
 
 }  // namespace
 
-SimRuntime::SimRuntime() : script_(ReadScript([](const char* name) { return std::getenv(name); })) {
+SimRuntime::SimRuntime()
+    : script_(ReadScript([](const char* name) { return std::getenv(name); }, ThePose())) {
   for (const uint32_t device : script_.visible) {
     devices_.push_back(std::make_unique<SimDevice>(script_, device));
   }
@@ -52,7 +53,8 @@ int SimRuntime::Count(uint32_t* devices) {
 int SimRuntime::Info(uint32_t index, gnnd_device_info* info) {
   if (index >= devices_.size()) return kInvalidDevice;
   cuda::Put(info->name, "simulated device");
-  cuda::Put(info->uuid, UuidOf(script_.visible[index]));
+  cuda::Put(info->uuid, UuidOf(script_.visible[index], ThePose()));
+  info->architecture = ThePose().architecture;
   info->multiprocessors = MaxBlocks(index);
   info->total_bytes = script_.memory_bytes;
   info->free_bytes = devices_[index]->free_bytes();

@@ -30,7 +30,7 @@ class SimRuntime final : public cuda::Runtime {
   SimRuntime();
   ~SimRuntime() override;
 
-  const char* Name() const override { return "sim"; }
+  const char* Name() const override { return ThePose().name; }
   const char* Build() const override;
   std::string Said(int native) const override;
   uint32_t DriverVersion() override { return RuntimeVersion(); }

@@ -123,11 +123,13 @@ typedef struct gnnd_device_row_tiers {
   const void* by_node;                       /* a row for every node; or NULL */
 } gnnd_device_row_tiers;
 
-/* out[i] = the row of ranks[i], or of nodes[i], of `row_bytes` (a multiple of 2), i < count. What
- * no tier has stays untouched, to be put there by `scatter` once it has come. */
+/* out[i] = the row of ranks[i], or of nodes[i], of `row_bytes` (a multiple of 2), i < count or i
+ * one of `positions`. What no tier has stays untouched, to be put there by `scatter` once it has
+ * come. */
 typedef struct gnnd_device_gather {
-  const uint32_t* nodes; /* read for by_node alone */
-  const uint32_t* ranks; /* or NULL: of no rank */
+  const uint32_t* nodes;     /* read for by_node alone */
+  const uint32_t* ranks;     /* or NULL: of no rank */
+  const uint32_t* positions; /* of the rows to copy, `count` of them; or NULL: the first */
   uint64_t count;
   uint32_t row_bytes;
   uint32_t blocks; /* grid at most, so that others have multiprocessors, too; 0 = all */

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "include/gnnd/device_plugin.h"
+#include "test/device/support.h"
 
 // What NVML is asked for, from a library that stands in its place (fake_nvml.cc).
 
@@ -14,8 +15,10 @@ namespace {
 
 constexpr const char* kPci = "0000:17:00.0";
 
+std::string FakeNvml() { return test::BesideBinary("gnnd_fake_nvml.so"); }
+
 TEST_CASE("the instances of a GPU are all those that there are") {
-  Nvml nvml(GNND_FAKE_NVML);
+  Nvml nvml(FakeNvml().c_str());
   REQUIRE(nvml.problem().empty());
   std::vector<MigInstance> found;
   REQUIRE(nvml.Instances(kPci, &found));
@@ -32,7 +35,7 @@ TEST_CASE("the instances of a GPU are all those that there are") {
 
 TEST_CASE("a GPU that is not split has no instances, one that is unknown no answer") {
   setenv("FAKE_NVML", "off", 1);
-  Nvml nvml(GNND_FAKE_NVML);
+  Nvml nvml(FakeNvml().c_str());
   std::vector<MigInstance> found(1);
   CHECK(nvml.Instances(kPci, &found));
   CHECK(found.empty());
@@ -41,7 +44,7 @@ TEST_CASE("a GPU that is not split has no instances, one that is unknown no answ
 }
 
 TEST_CASE("what lies between two GPUs is NVLink, PCIe, or the bridge between the host's nodes") {
-  Nvml nvml(GNND_FAKE_NVML);
+  Nvml nvml(FakeNvml().c_str());
   const auto kind_to = [&](const char* other) {
     uint32_t kind = 0;
     REQUIRE(nvml.LinkKind(kPci, other, &kind));

@@ -122,7 +122,7 @@ TEST_CASE("records of a device are the processor's, each batch of an epoch, the 
 TEST_CASE("a batch is computed while the one before is copied, in any order that streams allow") {
   const Graph graph = WeightedGraph();
   for (int seed = 0; seed < 6; ++seed) {
-    const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_SEED", std::to_string(seed)}});
+    const SimPlugin plugin = SimPlugin::InOrder(seed);
     const auto device = plugin.Open();
     Pair pair(*device, graph, Cases()[0], 2);
     const std::span<std::byte> slots(pair.slots.data(), pair.slots.size());
@@ -152,7 +152,7 @@ TEST_CASE("hot ranks of input nodes are marked where records carry them, with tw
   std::vector<uint32_t> ranks(500);
   for (uint32_t v = 0; v < 500; ++v) ranks[v] = (v * 7 + 3) % 500;
   for (int seed = 0; seed < 6; ++seed) {
-    const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_SEED", std::to_string(seed)}});
+    const SimPlugin plugin = SimPlugin::InOrder(seed);
     const auto device = plugin.Open();
     const auto sampler = Get(DeviceSampler::Create(
         *device, graph.view(), options, layout, {kRandomSeed, train, kBatchSize, 2, false, ranks}));

@@ -139,7 +139,8 @@ TEST_CASE("asynchronous copies take registered memory alone, and name what is no
   CHECK(refused.message().find("is not registered") != std::string::npos);
 
   const auto registered = Get(HostRegistration::Register(*device, bytes));
-  CHECK(registered->seen() == host.data());
+  // A GPU may see it elsewhere.
+  CHECK((registered->seen() == host.data() || !test::IsHostMemory(*device)));
   CHECK(Get(device->Memory()).registered_bytes == 3 * kMiB);
   CHECK(!HostRegistration::Register(*device, bytes.subspan(4096, 4096)).ok());
   // A copy over the borders of pieces, which the simulated device has every MiB and refuses to
@@ -157,10 +158,13 @@ TEST_CASE("memory that may only be read is refused; protecting it afterwards is 
   const auto device = plugin.Open();
   const UniqueFd fd = Get(CreateMemfd("gnnd-test", 2 * kPageBytes));
   const Mapping read_only = Get(Mapping::Map(fd.get(), false));
-  const auto refused = HostRegistration::Register(*device, {read_only.data(), read_only.size()});
-  REQUIRE(!refused.ok());
-  CHECK(refused.status().code() == Code::kDeviceUnavailable);
-  CHECK(refused.status().message().find("pinned ring") != std::string::npos);
+  const std::span<std::byte> unwritable(read_only.data(), read_only.size());
+  if (const auto refused = HostRegistration::Register(*device, unwritable); !refused.ok()) {
+    CHECK(refused.status().code() == Code::kDeviceUnavailable);
+    CHECK(refused.status().message().find("pinned ring") != std::string::npos);
+  } else {
+    CHECK(!test::IsHostMemory(*device));  // there are GPUs that take it
+  }
   CHECK(Get(device->Memory()).registered_bytes == 0);
 
   const Mapping writable = Get(Mapping::Map(fd.get(), true));
@@ -294,7 +298,7 @@ TEST_CASE("what the table lacks is named, and a caller of another version is ref
   gnnd_device_error error{};
   CHECK(plugin.table().open(&config, &opened, &error) == GNND_DEVICE_BAD_ARGUMENT);
   CHECK(opened == nullptr);
-  CHECK(!Device::Open(*plugin, {.index = 9}).ok());
+  CHECK(!Device::Open(*plugin, {.index = 9999}).ok());
 }
 
 TEST_CASE("a file that is no device plug-in is refused by name") {

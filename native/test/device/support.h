@@ -12,34 +12,36 @@
 
 namespace gnnd::test {
 
-// A plug-in that was built beside this binary.
+// What was built beside this binary.
+inline std::filesystem::path BesideBinary(const std::string& name) {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
+}
+
+// A plug-in that was.
 inline std::string DevicePluginPath(const std::string& kind) {
-  const auto binary = std::filesystem::read_symlink("/proc/self/exe");
-  return DevicePlugin::FileOf(binary.parent_path(), kind);
+  return DevicePlugin::FileOf(BesideBinary(""), kind);
 }
 
 // gnnd_sim as a process with these variables has it: a copy of the file, because a plug-in that was
-// loaded stays, and reads its script once. Without any the plug-in of GNND_TEST_DEVICE, where that
-// is set: what plans no fault runs on a GPU as it is (bench/gpu-check).
+// loaded stays, and reads its script once. Without any the plug-in that GNND_TEST_DEVICE names by
+// its path, where that is set: what assumes no simulated device runs on a GPU as it is
+// (bench/gpu-check).
 class SimPlugin {
  public:
   using Environment = std::map<std::string, std::string>;
 
   explicit SimPlugin(const Environment& environment) {
-    static int count = 0;
     const char* const asked = std::getenv("GNND_TEST_DEVICE");
-    if (environment.empty() && asked != nullptr && std::string(asked) != "sim") {
-      plugin_ = Loaded(DevicePluginPath(asked));
-      return;
+    if (environment.empty() && asked != nullptr) {
+      plugin_ = Loaded(asked);
+    } else {
+      Simulate(environment);
     }
-    for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-    folder_ = std::filesystem::temp_directory_path() /
-              ("gnnd-sim-" + std::to_string(getpid()) + "-" + std::to_string(count++));
-    std::filesystem::create_directory(folder_);
-    const std::string copy = folder_ / "gnnd_sim.so";
-    std::filesystem::copy_file(DevicePluginPath("sim"), copy);
-    plugin_ = Loaded(copy);
-    for (const auto& [name, value] : environment) unsetenv(name.c_str());
+  }
+  // Streams run in the order of this number; those of a GPU in its own.
+  static SimPlugin InOrder(uint64_t seed) {
+    if (std::getenv("GNND_TEST_DEVICE") != nullptr) return SimPlugin(Environment{});
+    return SimPlugin(Environment{{"GNND_SIM_SEED", std::to_string(seed)}});
   }
   SimPlugin(const SimPlugin&) = delete;
   SimPlugin& operator=(const SimPlugin&) = delete;
@@ -57,6 +59,17 @@ class SimPlugin {
   }
 
  private:
+  void Simulate(const Environment& environment) {
+    static int count = 0;
+    for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+    folder_ = std::filesystem::temp_directory_path() /
+              ("gnnd-sim-" + std::to_string(getpid()) + "-" + std::to_string(count++));
+    std::filesystem::create_directory(folder_);
+    const std::string copy = folder_ / "gnnd_sim.so";
+    std::filesystem::copy_file(DevicePluginPath("sim"), copy);
+    plugin_ = Loaded(copy);
+    for (const auto& [name, value] : environment) unsetenv(name.c_str());
+  }
   static const DevicePlugin* Loaded(const std::string& path) {
     const auto loaded = DevicePlugin::Load(path);
     REQUIRE_MESSAGE(loaded.ok(), loaded.status().message());
@@ -67,10 +80,14 @@ class SimPlugin {
   const DevicePlugin* plugin_ = nullptr;
 };
 
-// Whether matrix products are the processor's. A GPU's are cuBLAS's, in another order.
+// Whether the processor may follow pointers to a device's memory. Matrix products are the
+// processor's there; a GPU's are cuBLAS's, in another order.
+inline bool IsHostMemory(const Device& device) {
+  return device.info().memory_kind == GNND_MEMORY_HOST;
+}
 inline bool HasProcessorsProducts() {
-  const char* const asked = std::getenv("GNND_TEST_DEVICE");
-  return asked == nullptr || std::string(asked) == "sim";
+  static const bool has = IsHostMemory(*SimPlugin(SimPlugin::Environment{}).Open());
+  return has;
 }
 
 // The value, or the end of the test case with the message.

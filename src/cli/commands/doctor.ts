@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import { HostService } from '../../api/gen/gnnd/v1/host_service_pb.ts';
 import { serveCommand } from '../../base/advice.ts';
-import { readProbe } from '../../base/device-probe.ts';
+import { needsTorch, readProbe, withTorch } from '../../base/device-probe.ts';
 import { messageOf } from '../../base/errors.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { packageRoot, setupCommand } from '../../base/package-root.ts';
@@ -14,6 +14,7 @@ import type { Session } from '../session/session.ts';
 import { padEnd, printable } from '../session/terminal.ts';
 import { formatBytes } from '../session/units.ts';
 import { type Finding, gpuFindings, notBuiltFinding, type Verdict } from './gpu-findings.ts';
+import { jobFindings } from './job-findings.ts';
 
 /** `gnnctl doctor`: what this machine has and lacks, with the command that gets it. */
 export function addDoctor(program: Command, run: Run): void {
@@ -36,6 +37,7 @@ async function doctor(session: Session): Promise<number> {
     diskFinding(packageRoot),
     ...cudaFindings(session.io.env),
     await daemonFinding(session),
+    ...(await jobFindings(session)),
   ];
   printFindings(session, findings);
   const isMissing = findings.some(({ verdict }) => verdict === 'missing');
@@ -193,7 +195,10 @@ function cudaFindings(env: Session['io']['env']): readonly Finding[] {
   const driver = /Module\s+([\d.]+)/.exec(textOf('/proc/driver/nvidia/version') ?? '')?.[1] ?? null;
   if (!existsSync(plugin)) return [notBuiltFinding(driver)];
   const answer = outputOf(join(folder, 'gnnd_probe'), [plugin, '--open'], 60_000);
-  return gpuFindings(answer === null ? null : readProbe(answer), driver);
+  const probe = answer === null ? null : readProbe(answer);
+  if (probe === null || !needsTorch(probe)) return gpuFindings(probe, driver);
+  const torch = outputOf(join(folder, 'gnnd_torch_probe'), [], 60_000);
+  return gpuFindings(withTorch(probe, torch ?? ''), driver);
 }
 
 async function daemonFinding(session: Session): Promise<Finding> {

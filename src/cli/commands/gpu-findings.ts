@@ -1,4 +1,5 @@
 import {
+  cudaVersionText,
   type DeviceProbe,
   objectionTo,
   type ProbeAnswer,
@@ -48,8 +49,9 @@ export function gpuFindings(probe: DeviceProbe | null, driver: string | null): r
     return [{ what, verdict: 'ok', found: 'no driver: jobs run on CPU devices', command: '' }];
   }
   if (code !== 'OK') return [{ what, verdict: 'advice', found: message, command: remedy }];
-  const version = versionText(probe.driverVersion);
-  const serves = `driver ${driver ?? 'unknown'}, CUDA ${version}, ${probe.build}`;
+  const version = cudaVersionText(probe.driverVersion);
+  const built = `${probe.build}${torchText(probe)}`;
+  const serves = `driver ${driver ?? 'unknown'}, CUDA ${version}, ${built}`;
   const watcher: Finding[] =
     probe.monitor === ''
       ? []
@@ -68,8 +70,10 @@ export function gpuFindings(probe: DeviceProbe | null, driver: string | null): r
   ];
 }
 
-function versionText(version: number): string {
-  return `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`;
+function torchText({ torch }: DeviceProbe): string {
+  if (torch === null) return '';
+  const builtFor = torch.cuda === 0 ? 'without CUDA' : `for CUDA ${cudaVersionText(torch.cuda)}`;
+  return `, PyTorch ${torch.version} ${builtFor}`;
 }
 
 function findingsOf(device: ProbedDevice): readonly Finding[] {

@@ -48,7 +48,7 @@ import {
 } from './job-text.ts';
 import { featuresText, memorySummary, topologyText } from './memory-text.ts';
 import { type Column, type Fact, tableOf, warningFacts } from './output.ts';
-import { kindFacts, paceFacts } from './plan-view.ts';
+import { choiceFacts, paceFacts } from './plan-view.ts';
 
 /** How jobs look in tables. */
 
@@ -148,7 +148,7 @@ export function jobFacts(session: Session, job: Job): readonly Fact[] {
     ['Model', modelText(specOf(job))],
     ['Staleness', stalenessText(specOf(job)), `${specOf(job)?.training?.staleness ?? ''}`],
     ['Evaluation', evaluationText(specOf(job))],
-    ...kindFacts(job.deviceKindChoice),
+    ...choiceFacts(job),
     ...memoryFacts(job.memory),
     ...runningEvaluationFacts(progress),
     ['Created', `${ageText(job, nowMs)} ago`, isoTime(job.createTime), 'create_time'],

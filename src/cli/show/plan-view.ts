@@ -44,7 +44,7 @@ export function planFacts(session: Session, plan: JobPlan): readonly Fact[] {
       plan.estimated ? 'estimated' : 'measured',
     ],
     ['Executors', devices.join(', ')],
-    ...kindFacts(plan.deviceKindChoice),
+    ...choiceFacts(plan),
     ['Way', wayText(plan.way), plan.way === 0 ? '' : shortName(PlanWaySchema, plan.way)],
     ...predictionFacts(session, plan),
     ['Policy', policyText(plan.policy)],
@@ -64,9 +64,16 @@ export function planFacts(session: Session, plan: JobPlan): readonly Fact[] {
   ];
 }
 
-/** The kind of a job's devices, where it names none. */
-export function kindFacts(choice: string): readonly Fact[] {
-  return choice === '' ? [] : [['Device kind', printable(choice)]];
+/** What may have been left open and was decided at creation: only what there is to say. */
+export function choiceFacts({
+  deviceKindChoice: kind,
+  batchesPerStepChoice: batches,
+}: Pick<JobPlan, 'deviceKindChoice' | 'batchesPerStepChoice'>): readonly Fact[] {
+  const facts: readonly Fact[] = [
+    ['Device kind', printable(kind)],
+    ['Batches a step', printable(batches)],
+  ];
+  return facts.filter(([, text]) => text !== '');
 }
 
 const wayNames: Readonly<Record<PlanWay, string>> = {

@@ -1,3 +1,4 @@
+import { automaticSteps } from '../batches-per-step.ts';
 import { show } from '../spec-checker.ts';
 import { rangeOf } from '../spec-fields.ts';
 import type { Rule } from './rule.ts';
@@ -22,6 +23,16 @@ export const trainingRule: Rule = ({ training, model }, { check, given, context 
   if (given.training?.stalenessCompensation === undefined || check.failed(compensation)) {
     training.stalenessCompensation = training.staleness > 0 ? 'PREDICT' : 'NONE';
   }
+};
+
+/** How many batches a step averages where that is left open; after what decides who trains. */
+export const stepsRule: Rule = (spec, { given, context }) => {
+  const { training } = spec;
+  if (training.batchesPerStep !== 0) return;
+  const batches = Math.ceil((context.trainNodes ?? 0) / training.batchSize);
+  const { batchesPerStep, learningRate } = automaticSteps(given, spec, batches);
+  training.batchesPerStep = batchesPerStep;
+  training.optimizer.learningRate = learningRate;
 };
 
 /** Whoever trains learns from labels. */

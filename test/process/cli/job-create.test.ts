@@ -1,7 +1,7 @@
 import { status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { EvaluationMethod } from '../../../src/api/gen/gnnd/v1/evaluation_pb.ts';
-import type { Job } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
+import { type Job, JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { StalenessCompensation } from '../../../src/api/gen/gnnd/v1/training_pb.ts';
 import { runCli } from '../../../src/cli/program.ts';
@@ -52,6 +52,20 @@ test('a new job says in a line what it is and how stale its parameters may be', 
   const dry = await gnnctl(['job', 'create', '--set', 'dataset=npm', '--dry-run']);
   expect(dry.stderr).toContain(`warning: ${warning}\n`);
   expect(dry.stdout).toContain('  staleness: 2\n');
+});
+
+test('the doctor says what running jobs say of themselves', async () => {
+  daemon
+    .unary(listJobs, ({ states }) => ({
+      jobs: states.includes(JobState.RUNNING) ? [sampleJob({ name: 'jobs/a' })] : [],
+    }))
+    .unary(getJob, ({ name }) => staleJob(name));
+  await daemon.listen();
+  const { stdout } = await gnnctl(['doctor', '-o', 'json']);
+  expect(JSON.parse(stdout).findings).toContainEqual({
+    ...{ what: 'Job a', verdict: 'advice', found: warning },
+    command: 'gnnctl job plan a',
+  });
 });
 
 test('what the daemon refuses because of a setting is not blamed on the file alone', async () => {

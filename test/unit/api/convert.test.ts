@@ -336,13 +336,17 @@ describe('plans', () => {
     const stale = { ...spec, training: { ...training, staleness: 3 } };
     const sent = planToProto(
       'jobs/mine',
-      { plan: jobPlan(), measured: null, rows: null, deviceKindChoice: '' },
+      {
+        ...{ plan: jobPlan(), measured: null, rows: null },
+        ...{ deviceKindChoice: '', batchesPerStepChoice: '4, as asked for' },
+      },
       stale,
     );
     const message = fromBinary(JobPlanSchema, toBinary(JobPlanSchema, sent));
     expect(message).toMatchObject({ staleness: 3, warnings: warningsOf(stale) });
     expect(message.warnings).toHaveLength(1);
     expect(message).toMatchObject({ job: 'jobs/mine', estimated: true, k: 3, queueCapacity: 5 });
+    expect(message.batchesPerStepChoice).toBe('4, as asked for');
     expect(message.slotBytes).toBe(2n ** 33n);
     expect(message.choices[0]?.batchNs).toBe(3_000_000n);
     expect(message.executors.map((executor) => executor.device)).toEqual(['cpu:0', 'cpu:1']);

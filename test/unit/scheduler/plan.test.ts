@@ -36,6 +36,31 @@ describe('the plan', () => {
     expect(plan).toMatchObject({ samplers: 2, trainers: 3, policy: 'PAPER', standby: 'AUTO' });
   });
 
+  test.each([2, 3, 4, 8])('uses %i devices with as many batches a step', (count) => {
+    const devices = Array.from({ length: count }, (_, index) => `sim:${index}`);
+    const standbyRoom = devices.map((device) => ({ device, freeBytes: 2, neededBytes: 1 }));
+    const epoch = { batches: 200, slots: 16 };
+    for (const k of [1, 3, 5, 10, 20]) {
+      const trainNs = 1e9 * k;
+      const parts = {
+        ...{ extractNs: 2e8 * k, trainNs: 8e8 * k, applyNs: 1e8 },
+        ...{ standbyExtractNs: 2e8 * k, standbyTrainNs: 8e8 * k },
+        prefetch: true,
+      };
+      const timings = {
+        ...{ samplerBatchNs: 1e9, trainerBatchNs: trainNs, standbyBatchNs: trainNs },
+        parts,
+      };
+      const batchNs = (batchesPerStep: number) => {
+        const steps = { batchesPerStep, staleness: 0 };
+        return makePlan({ ...request, devices, timings, steps, epoch, standbyRoom })?.batchNs ?? 0;
+      };
+      expect(batchNs(count)).toBeLessThanOrEqual(batchNs(count - 1));
+      // From K = 3 on, most of what so many devices could.
+      if (k >= 3) expect(batchNs(1) / batchNs(count)).toBeGreaterThan(0.65 * count);
+    }
+  });
+
   test('says why in one sentence', () => {
     const sentence = [
       '1 Sampler and 4 Trainers, predicted 1010 ms per batch, as fast as they sample, by MINMAX,',

@@ -219,7 +219,6 @@ describe('resolveJobSpec', () => {
 const integerFields: readonly (readonly [string, string, number, number])[] = [
   ['model.hiddenDim', 'spec.model.hidden_dim', 1, 4096],
   ['training.epochs', 'spec.training.epochs', 1, 1_000_000],
-  ['training.batchesPerStep', 'spec.training.batches_per_step', 1, 64],
   ['training.staleness', 'spec.training.staleness', 0, 8],
   ['training.threadsPerTrainer', 'spec.training.threads_per_trainer', 0, 256],
   ['resources.devices', 'spec.resources.devices', 1, 4],

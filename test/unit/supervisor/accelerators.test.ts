@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { withTorch } from '../../../src/base/device-probe.ts';
 import { type AcceleratorRequest, acceleratorsOf } from '../../../src/supervisor/accelerators.ts';
 import { deviceProbe, probedDevice } from '../../support/probes.ts';
 
@@ -100,6 +101,19 @@ describe('GPUs as devices', () => {
     expect(problems[0]).toMatch(/CUDA device 5: unknown; there are 0 \(GPU-0\), 1 \(GPU-1\)/);
     expect(problems[2]).toMatch(/^cuda:0: MIG is on/);
     expect(notes).toEqual([]);
+  });
+
+  it('that libtorch does not compute on are not used, so that no job is given them', () => {
+    const probe = withTorch(
+      deviceProbe([probedDevice(0), probedDevice(1)]),
+      JSON.stringify({ torch: '2.13.0', cuda: 0, devices: [] }),
+    );
+    const { devices, unused, notes } = found(probe);
+    expect(devices).toEqual([]);
+    expect(names(unused)).toEqual(['cuda:0', 'cuda:1']);
+    expect(unused[0]?.why).toContain('without CUDA');
+    expect(notes[0]).toContain('cuda:0 is not used: PyTorch 2.13.0');
+    expect(found(probe, [1]).problems).toHaveLength(1);
   });
 
   it('without a driver are none, and a sentence; wanted by name, a problem', () => {

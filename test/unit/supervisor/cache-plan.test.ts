@@ -192,7 +192,7 @@ describe('a job', () => {
 });
 
 describe('prefetching', () => {
-  function planned(asked: JobSpec, freeCores: number, featuresOnDisk = false) {
+  function planned(asked: JobSpec, freeCores: number | null, featuresOnDisk = false) {
     const facts = {
       counts,
       samplerBytes: 0,
@@ -221,5 +221,6 @@ describe('prefetching', () => {
     expect(planned(inMemory, 0)).toEqual([false, 'training keeps all cores busy']);
     expect(planned(inMemory, 1)).toEqual([true, 'devices have cores that training leaves free']);
     expect(planned(inMemory, 0, true)).toEqual([true, 'features are read from disk']);
+    expect(planned(inMemory, null)).toEqual([true, 'training leaves the host its cores']);
   });
 });

@@ -101,6 +101,8 @@ describe('what is reserved of a device', () => {
     const cuda = { ...gpu, accelerator: { ...gpu.accelerator, kind: 'CUDA' } } as CrewDevice;
     expect(reservedBytesOf([cuda], 0)).toBe(2 ** 30);
     expect(reservedBytesOf([cuda, cpu], 2e9)).toBe(2.2e9);
+    const slice = { ...cuda, accelerator: { ...cuda.accelerator, budgetBytes: 2e9 } };
+    expect(reservedBytesOf([slice as CrewDevice, cuda], 0)).toBe(0.5e9);
     expect(reservedBytesOf([cpu], 0)).toBe(0);
     expect(reservedBytesOf([gpu], 0)).toBe(0);
     expect(reservedBytesOf([gpu], 1000)).toBe(1100);

@@ -27,7 +27,7 @@ const areas: Readonly<Record<string, readonly string[]>> = {
   core: ['core', 'include'],
   // Plug-ins of devices, and their kernels.
   cuda: ['cuda', 'core', 'include'],
-  probe: ['core', 'include'],
+  probe: ['probe', 'core', 'include'],
   train: ['train', 'core'],
   node: ['node', 'train', 'core'],
   'test/core': ['test', 'core', 'include'],
@@ -39,7 +39,11 @@ const areas: Readonly<Record<string, readonly string[]>> = {
 
 /** Libraries that belong to one area, by the headers that bring them. */
 const libraries: readonly { header: RegExp; by: RegExp; name: string }[] = [
-  { header: /^(torch|ATen|c10|caffe2)\//, by: /^(train|test\/train)\//, name: 'libtorch' },
+  {
+    header: /^(torch|ATen|c10|caffe2)\//,
+    by: /^(train\/|test\/train\/|probe\/torch\.cc)/,
+    name: 'libtorch',
+  },
   { header: /^(napi|node_api|js_native_api|uv|v8)(\.h|-)/, by: /^node\//, name: 'Node-API' },
   { header: /^(cuda|cublas|cusparse|nccl)/, by: /^cuda\//, name: 'CUDA' },
   { header: /^doctest\//, by: /^test\//, name: 'doctest' },
@@ -71,7 +75,7 @@ function judgeOwn(path: string, header: string): string | null {
   const isBeside = !header.includes('/');
   if (path.startsWith('include/') && isBeside) return null;
   if (path.startsWith('test/') && (isBeside || area === 'support')) return null;
-  if (!['include', 'core', 'cuda', 'train', 'node', 'test'].includes(area)) {
+  if (!['include', 'core', 'cuda', 'probe', 'train', 'node', 'test'].includes(area)) {
     return `includes ${header}: name it from native/`;
   }
   if (!seen.includes(area)) return `includes ${header}: upward`;

@@ -95,7 +95,7 @@ class JobPace(_message.Message):
     def __init__(self, way: _Optional[_Union[_job_plan_pb2.PlanWay, str]] = ..., predicted_batch_ns: _Optional[int] = ..., predicted_epoch_ns: _Optional[int] = ..., measured: _Optional[_Union[_job_plan_pb2.PlanMeasurement, _Mapping]] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("name", "uid", "spec", "effective_spec", "state", "phase", "intent", "reason", "message", "progress", "attempts", "epochs", "result", "create_time", "start_time", "end_time", "revision", "dataset_digest", "warnings", "num_epochs", "pace", "memory", "device_kind_choice", "created_by")
+    __slots__ = ("name", "uid", "spec", "effective_spec", "state", "phase", "intent", "reason", "message", "progress", "attempts", "epochs", "result", "create_time", "start_time", "end_time", "revision", "dataset_digest", "warnings", "num_epochs", "pace", "memory", "device_kind_choice", "created_by", "batches_per_step_choice")
     NAME_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
@@ -120,6 +120,7 @@ class Job(_message.Message):
     MEMORY_FIELD_NUMBER: _ClassVar[int]
     DEVICE_KIND_CHOICE_FIELD_NUMBER: _ClassVar[int]
     CREATED_BY_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_PER_STEP_CHOICE_FIELD_NUMBER: _ClassVar[int]
     name: str
     uid: str
     spec: _job_spec_pb2.JobSpec
@@ -144,7 +145,8 @@ class Job(_message.Message):
     memory: _memory_plan_pb2.MemoryPlan
     device_kind_choice: str
     created_by: str
-    def __init__(self, name: _Optional[str] = ..., uid: _Optional[str] = ..., spec: _Optional[_Union[_job_spec_pb2.JobSpec, _Mapping]] = ..., effective_spec: _Optional[_Union[_job_spec_pb2.JobSpec, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., phase: _Optional[_Union[JobPhase, str]] = ..., intent: _Optional[_Union[JobIntent, str]] = ..., reason: _Optional[_Union[_types_pb2.Reason, str]] = ..., message: _Optional[str] = ..., progress: _Optional[_Union[JobProgress, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[Attempt, _Mapping]]] = ..., epochs: _Optional[_Iterable[_Union[_epoch_report_pb2.EpochReport, _Mapping]]] = ..., result: _Optional[_Union[JobResult, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revision: _Optional[int] = ..., dataset_digest: _Optional[str] = ..., warnings: _Optional[_Iterable[str]] = ..., num_epochs: _Optional[int] = ..., pace: _Optional[_Union[JobPace, _Mapping]] = ..., memory: _Optional[_Union[_memory_plan_pb2.MemoryPlan, _Mapping]] = ..., device_kind_choice: _Optional[str] = ..., created_by: _Optional[str] = ...) -> None: ...
+    batches_per_step_choice: str
+    def __init__(self, name: _Optional[str] = ..., uid: _Optional[str] = ..., spec: _Optional[_Union[_job_spec_pb2.JobSpec, _Mapping]] = ..., effective_spec: _Optional[_Union[_job_spec_pb2.JobSpec, _Mapping]] = ..., state: _Optional[_Union[JobState, str]] = ..., phase: _Optional[_Union[JobPhase, str]] = ..., intent: _Optional[_Union[JobIntent, str]] = ..., reason: _Optional[_Union[_types_pb2.Reason, str]] = ..., message: _Optional[str] = ..., progress: _Optional[_Union[JobProgress, _Mapping]] = ..., attempts: _Optional[_Iterable[_Union[Attempt, _Mapping]]] = ..., epochs: _Optional[_Iterable[_Union[_epoch_report_pb2.EpochReport, _Mapping]]] = ..., result: _Optional[_Union[JobResult, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revision: _Optional[int] = ..., dataset_digest: _Optional[str] = ..., warnings: _Optional[_Iterable[str]] = ..., num_epochs: _Optional[int] = ..., pace: _Optional[_Union[JobPace, _Mapping]] = ..., memory: _Optional[_Union[_memory_plan_pb2.MemoryPlan, _Mapping]] = ..., device_kind_choice: _Optional[str] = ..., created_by: _Optional[str] = ..., batches_per_step_choice: _Optional[str] = ...) -> None: ...
 
 class JobProgress(_message.Message):
     __slots__ = ("epoch", "epochs", "batches_committed", "batches_per_epoch", "version", "loss", "val_accuracy", "seeds_per_second", "edges_per_second", "remaining_ms", "queue_depth", "queue_capacity", "executors", "evaluation", "val_metrics")

@@ -35,7 +35,7 @@ PLAN_LIMIT_TRAINING: PlanLimit
 PLAN_LIMIT_STEPS: PlanLimit
 
 class JobPlan(_message.Message):
-    __slots__ = ("job", "estimated", "executors", "sampler_batch_ns", "trainer_batch_ns", "standby_batch_ns", "k", "choices", "policy", "standby", "time_sharing_batch_ns", "explanation", "queue_capacity", "slot_bytes", "parameter_count", "cache", "staleness", "warnings", "staleness_compensation", "way", "ways", "batches_per_step", "measurement", "rows", "device_kind_choice")
+    __slots__ = ("job", "estimated", "executors", "sampler_batch_ns", "trainer_batch_ns", "standby_batch_ns", "k", "choices", "policy", "standby", "time_sharing_batch_ns", "explanation", "queue_capacity", "slot_bytes", "parameter_count", "cache", "staleness", "warnings", "staleness_compensation", "way", "ways", "batches_per_step", "measurement", "rows", "device_kind_choice", "batches_per_step_choice")
     JOB_FIELD_NUMBER: _ClassVar[int]
     ESTIMATED_FIELD_NUMBER: _ClassVar[int]
     EXECUTORS_FIELD_NUMBER: _ClassVar[int]
@@ -61,6 +61,7 @@ class JobPlan(_message.Message):
     MEASUREMENT_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     DEVICE_KIND_CHOICE_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_PER_STEP_CHOICE_FIELD_NUMBER: _ClassVar[int]
     job: str
     estimated: bool
     executors: _containers.RepeatedCompositeFieldContainer[PlannedExecutor]
@@ -86,7 +87,8 @@ class JobPlan(_message.Message):
     measurement: PlanMeasurement
     rows: _memory_plan_pb2.RowPlan
     device_kind_choice: str
-    def __init__(self, job: _Optional[str] = ..., estimated: bool = ..., executors: _Optional[_Iterable[_Union[PlannedExecutor, _Mapping]]] = ..., sampler_batch_ns: _Optional[int] = ..., trainer_batch_ns: _Optional[int] = ..., standby_batch_ns: _Optional[int] = ..., k: _Optional[float] = ..., choices: _Optional[_Iterable[_Union[PolicyChoice, _Mapping]]] = ..., policy: _Optional[_Union[_resources_pb2.PlacementPolicy, str]] = ..., standby: _Optional[_Union[_resources_pb2.StandbyPolicy, str]] = ..., time_sharing_batch_ns: _Optional[int] = ..., explanation: _Optional[str] = ..., queue_capacity: _Optional[int] = ..., slot_bytes: _Optional[int] = ..., parameter_count: _Optional[int] = ..., cache: _Optional[_Union[CachePlan, _Mapping]] = ..., staleness: _Optional[int] = ..., warnings: _Optional[_Iterable[str]] = ..., staleness_compensation: _Optional[_Union[_training_pb2.StalenessCompensation, str]] = ..., way: _Optional[_Union[PlanWay, str]] = ..., ways: _Optional[_Iterable[_Union[PlannedWay, _Mapping]]] = ..., batches_per_step: _Optional[int] = ..., measurement: _Optional[_Union[PlanMeasurement, _Mapping]] = ..., rows: _Optional[_Union[_memory_plan_pb2.RowPlan, _Mapping]] = ..., device_kind_choice: _Optional[str] = ...) -> None: ...
+    batches_per_step_choice: str
+    def __init__(self, job: _Optional[str] = ..., estimated: bool = ..., executors: _Optional[_Iterable[_Union[PlannedExecutor, _Mapping]]] = ..., sampler_batch_ns: _Optional[int] = ..., trainer_batch_ns: _Optional[int] = ..., standby_batch_ns: _Optional[int] = ..., k: _Optional[float] = ..., choices: _Optional[_Iterable[_Union[PolicyChoice, _Mapping]]] = ..., policy: _Optional[_Union[_resources_pb2.PlacementPolicy, str]] = ..., standby: _Optional[_Union[_resources_pb2.StandbyPolicy, str]] = ..., time_sharing_batch_ns: _Optional[int] = ..., explanation: _Optional[str] = ..., queue_capacity: _Optional[int] = ..., slot_bytes: _Optional[int] = ..., parameter_count: _Optional[int] = ..., cache: _Optional[_Union[CachePlan, _Mapping]] = ..., staleness: _Optional[int] = ..., warnings: _Optional[_Iterable[str]] = ..., staleness_compensation: _Optional[_Union[_training_pb2.StalenessCompensation, str]] = ..., way: _Optional[_Union[PlanWay, str]] = ..., ways: _Optional[_Iterable[_Union[PlannedWay, _Mapping]]] = ..., batches_per_step: _Optional[int] = ..., measurement: _Optional[_Union[PlanMeasurement, _Mapping]] = ..., rows: _Optional[_Union[_memory_plan_pb2.RowPlan, _Mapping]] = ..., device_kind_choice: _Optional[str] = ..., batches_per_step_choice: _Optional[str] = ...) -> None: ...
 
 class PlannedWay(_message.Message):
     __slots__ = ("way", "samplers", "trainers", "batch_ns", "epoch_ns", "limit", "batches_at_once")

@@ -1,0 +1,60 @@
+#include <ATen/ATen.h>
+#include <sys/resource.h>
+#include <torch/cuda.h>
+#include <torch/version.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "probe/json.h"
+
+// gnnd_torch_probe: what the libtorch that Trainers are linked with computes on, as one JSON object
+// on stdout: its version, the version of CUDA that it was built for (0: none), and of each GPU
+// that it sees whether a small product comes out right. A process of its own, as gnnd_probe, and
+// apart from that, because loading libtorch takes a second. Exit status 0 whenever there is an
+// answer.
+
+namespace gnnd {
+namespace {
+
+std::string AnswerOf(const std::string& code, const std::string& message) {
+  return Object().Text("code", code).Text("message", message).Done();
+}
+
+// A product through cuBLAS: kernels of torch for this architecture, and a library that loads.
+std::string Try(int index) {
+  try {
+    const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
+    const at::Tensor ones = at::ones({64, 64}, at::TensorOptions().device(device));
+    const float sum = ones.mm(ones).sum().item<float>();
+    if (sum == 64.0F * 64.0F * 64.0F) return AnswerOf("OK", "");
+    return AnswerOf("FAILED", "a product of ones is " + std::to_string(sum));
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    return AnswerOf("FAILED", text.substr(0, text.find('\n')));
+  }
+}
+
+std::string Probe() {
+  const bool has_cuda = at::globalContext().hasCUDA();
+  std::vector<std::string> devices;
+  const int count = has_cuda ? torch::cuda::device_count() : 0;
+  for (int index = 0; index < count; ++index) devices.push_back(Try(index));
+  const long version = has_cuda ? at::globalContext().versionCUDART() : 0;
+  return Object()
+      .Text("torch", TORCH_VERSION)
+      .Number("cuda", static_cast<uint64_t>(version))
+      .Raw("devices", ListOf(devices))
+      .Done();
+}
+
+}  // namespace
+}  // namespace gnnd
+
+int main() {
+  const rlimit none{};
+  static_cast<void>(setrlimit(RLIMIT_CORE, &none));
+  std::puts(gnnd::Probe().c_str());
+  return 0;
+}
