@@ -65,8 +65,8 @@ export function deviceOptionsOf(
 }
 
 /**
- * Most that PyTorch's allocator may take of the memory of this executor's device: what the rows that
- * it keeps leave of its budget, and what is reserved at least.
+ * Most that PyTorch's allocator may take of the memory of this executor's device: what the rows
+ * that it keeps leave of its budget, and what is reserved at least.
  */
 export function torchBytesOf(
   { budgetBytes }: Pick<Accelerator, 'budgetBytes'>,

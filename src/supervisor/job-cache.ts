@@ -145,7 +145,7 @@ export class JobCache {
     });
   }
 
-  /** Models over rows leave PyTorch a tenth of the device, when they are placed (row-placement.ts). */
+  /** Models over rows leave PyTorch a tenth of the device when they are placed. */
   #reservedBytes(): number {
     const { spec, devices } = this.#input;
     return takesRows(spec.model.type) ? 0 : reservedBytesOf(devices, this.#besideBytes);
