@@ -7,6 +7,7 @@
 
 #include "core/kernels/loss.h"
 #include "train/device_stream.h"
+#include "train/ops.h"
 
 namespace gnnd {
 namespace {
@@ -131,29 +132,52 @@ void ConvertRows(const From* from, uint32_t rows, uint64_t columns, Workspace* w
                 gnnd_device_convert{kElement<From>, kElement<To>, rows * columns, from, to});
 }
 
-// Unproven: no GPU has run what follows yet (docs/gpu.md). Of rows in bfloat16 a product is rounded
-// before what is added to it, and once more after.
-void AffineOfTorch(const AffineOp& op) {
-  const at::ScalarType type = op.x.scalar_type();
-  at::Tensor sum = op.x.mm(op.weight.to(type).t());
-  if (op.x_self.defined()) sum.addmm_(op.x_self, op.weight_self.to(type).t());
-  if (sum.scalar_type() != op.out.scalar_type()) sum = sum.to(op.out.scalar_type());
-  if (op.addend.defined()) sum.add_(op.addend);
-  if (op.bias.defined()) sum.add_(op.bias);
-  op.out.copy_(sum);
+// A matrix, or one that is seen transposed, in another type; in the workspace.
+at::Tensor Typed(const at::Tensor& matrix, at::ScalarType type, Workspace* workspace) {
+  if (matrix.is_contiguous()) return AsRowsOf(type, matrix, workspace);
+  return AsRowsOf(type, matrix.t(), workspace).t();
 }
+
+}  // namespace
+
+// Unproven: no GPU has run what follows yet (docs/gpu.md). Sums are made where they end, and what
+// lies between in the workspace, so that torch allocates nothing but cuBLAS's own memory. Of rows
+// in bfloat16 a product is rounded before what is added to it, and once more after.
+void AffineOfTorch(const AffineOp& op, Workspace* workspace) {
+  const at::Tensor& out = op.out;
+  const at::ScalarType type = op.x.scalar_type();
+  const bool is_wider = type != out.scalar_type();
+  at::Tensor sum = is_wider ? EmptyIn(workspace, op.x, out.size(0), out.size(1)) : out;
+  at::mm_out(sum, op.x, Typed(op.weight, type, workspace).t());
+  if (op.x_self.defined()) {
+    at::addmm_out(sum, sum, op.x_self, Typed(op.weight_self, type, workspace).t());
+  }
+  if (is_wider) out.copy_(sum);
+  if (op.addend.defined()) out.add_(op.addend);
+  if (op.bias.defined()) out.add_(op.bias);
+}
+
+void TransposedOfTorch(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& out,
+                       Workspace* workspace) {
+  const bool is_wider = x.scalar_type() != out.scalar_type();
+  at::Tensor sum = is_wider ? EmptyIn(workspace, x, out.size(0), out.size(1)) : out;
+  at::mm_out(sum, grad.t(), x);
+  if (is_wider) out.copy_(sum);
+}
+
+namespace {
 
 void MultiplyAffine(const AffineOp& op, Workspace* workspace) {
   StreamOf(workspace).BeginTorch();
   if (StreamOf(workspace).on_host()) return RunAffine(op, workspace);
-  AffineOfTorch(op);
+  AffineOfTorch(op, workspace);
 }
 
 void MultiplyTransposed(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& out,
                         Workspace* workspace) {
   StreamOf(workspace).BeginTorch();
   if (StreamOf(workspace).on_host()) return TransposedProductInto(grad, x, out);
-  out.copy_(grad.t().mm(x));
+  TransposedOfTorch(grad, x, out, workspace);
 }
 
 // Whatever is no plain cross-entropy: a batch's logits are few beside its rows, and the processor's

@@ -11,6 +11,12 @@ namespace gnnd {
 // entries are null.
 const Operators& DeviceOperators();
 
+// Products as a GPU has them, of operators.h's arguments: nothing of theirs is allocated outside of
+// the workspace.
+void AffineOfTorch(const AffineOp& op, Workspace* workspace);
+void TransposedOfTorch(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& out,
+                       Workspace* workspace);
+
 // Parts of it (device_attention.cc, device_row_models.cc).
 AttentionOperators<float> DeviceAttention();
 FinishOperators<float> DeviceFinish();

@@ -132,6 +132,7 @@ function cachePlanInit(cache: CachePlan): MessageInitShape<typeof CachePlanSchem
     trainerRows: int64(cache.trainerRows),
     standbyRows: int64(cache.standbyRows),
     rowBytes: int64(cache.rowBytes),
+    reservedBytes: int64(cache.reservedBytes),
     rankMs: int64(cache.rankMs),
     explanation: cache.explanation,
     prefetch: cache.prefetch,

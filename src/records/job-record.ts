@@ -336,6 +336,8 @@ export interface CachePlan {
   readonly trainerRows: number;
   readonly standbyRows: number;
   readonly rowBytes: number;
+  /** Of a device with memory of its own, for what PyTorch and the driver take there. */
+  readonly reservedBytes: number;
   /** 0 when an earlier job's order was used, or none was needed. */
   readonly rankMs: number;
   readonly explanation: string;

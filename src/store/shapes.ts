@@ -106,6 +106,7 @@ export const jobPlan: Decoder<JobPlan> = object({
       trainerRows: integer,
       standbyRows: integer,
       rowBytes: integer,
+      reservedBytes: later(integer, 0),
       rankMs: integer,
       explanation: text,
       prefetch: bool,

@@ -9,8 +9,10 @@ import type { Accelerator } from './seat.ts';
 export const acceleratorVariables =
   /^(CUDA_|CUBLAS_|CUDNN_|NVIDIA_TF32|PYTORCH_(CUDA_)?ALLOC_CONF|GNND_SIM_(VISIBLE|MEMORY))/;
 
+/** `torchBytes`: most that PyTorch's allocator may hold (device-memory.ts). */
 export function acceleratorEnvironment(
   accelerator: Accelerator | undefined,
+  torchBytes: number,
 ): Readonly<Record<string, string>> {
   if (accelerator?.kind === 'SIM') {
     const { uuid, totalBytes } = accelerator;
@@ -23,7 +25,7 @@ export function acceleratorEnvironment(
     };
   }
   if (accelerator === undefined) return { CUDA_VISIBLE_DEVICES: '' };
-  const share = accelerator.budgetBytes / Math.max(1, accelerator.totalBytes);
+  const share = torchBytes / Math.max(1, accelerator.totalBytes);
   return {
     CUDA_VISIBLE_DEVICES: accelerator.uuid,
     CUDA_DEVICE_ORDER: 'PCI_BUS_ID',
@@ -32,7 +34,7 @@ export function acceleratorEnvironment(
     CUDA_MODULE_LOADING: 'LAZY',
     // cuBLAS repeats its bits with a workspace of a fixed size only.
     CUBLAS_WORKSPACE_CONFIG: ':4096:8',
-    // Most that torch's allocator may hold, of all of the device's memory.
+    // Of all of the device's memory.
     PYTORCH_CUDA_ALLOC_CONF: `per_process_memory_fraction:${Math.min(1, share).toFixed(4)}`,
   };
 }

@@ -21,6 +21,8 @@ export interface CacheFacts {
   readonly deviceBudgetBytes: number;
   /** Memory that the work of trial batches took at most; 0 = not measured yet. */
   readonly workBytes: number;
+  /** What of such a device is left to others than us, torch above all (device-memory.ts). */
+  readonly reservedBytes: number;
   /** Of evaluations: theirs in private and their part of the scratch. */
   readonly evaluationBytes: number;
   /** Milliseconds that ranking took. */
@@ -44,7 +46,11 @@ export function cachePlanOf(spec: JobSpec, facts: CacheFacts): Omit<CachePlan, '
     const budgetBytes = budgetOf(spec, facts);
     if (budgetBytes === 0 || facts.workBytes === 0) return 0;
     const leftBytes =
-      budgetBytes - residentBytes - workMargin * facts.workBytes - facts.evaluationBytes;
+      budgetBytes -
+      residentBytes -
+      workMargin * facts.workBytes -
+      facts.evaluationBytes -
+      facts.reservedBytes;
     return Math.min(counts.numNodes, Math.max(0, Math.floor(leftBytes / rowBytes)));
   };
   const trainerRows = ratio === automaticRatio ? automatic(0) : given(ratio);
@@ -59,6 +65,7 @@ export function cachePlanOf(spec: JobSpec, facts: CacheFacts): Omit<CachePlan, '
     trainerRows,
     standbyRows,
     rowBytes,
+    reservedBytes: facts.reservedBytes,
     rankMs,
     explanation: explanationOf(spec, facts, trainerRows),
     ...prefetchOf(spec, facts),
@@ -111,7 +118,7 @@ function favouredText(spec: JobSpec): string {
 }
 
 function explanationOf(spec: JobSpec, facts: CacheFacts, rows: number): string {
-  const { counts, workBytes, evaluationBytes } = facts;
+  const { counts, workBytes, evaluationBytes, reservedBytes } = facts;
   const budgetBytes = budgetOf(spec, facts);
   const percent = ((100 * rows) / counts.numNodes).toFixed(1);
   const until = cachesBesideHistory(spec) && rows > 0 ? '; the coldest give way to embeddings' : '';
@@ -125,7 +132,7 @@ function explanationOf(spec: JobSpec, facts: CacheFacts, rows: number): string {
   if (workBytes === 0) return 'not known before the work of a batch was measured';
   return (
     `${percent} % of the rows fit ${budgetBytes} bytes ` +
-    `beside ${workBytes} bytes of work, a margin of a tenth and ${evaluationBytes} bytes of ` +
-    `evaluation${until}`
+    `beside ${workBytes} bytes of work, a margin of a tenth, ${evaluationBytes} bytes of ` +
+    `evaluation and ${reservedBytes} bytes reserved for PyTorch${until}`
   );
 }

@@ -17,7 +17,7 @@ import type {
 import type { CachePlan, ExecutorExit, ExecutorRole } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import { deviceOptionsOf } from './device-memory.ts';
+import { deviceOptionsOf, torchBytesOf } from './device-memory.ts';
 import { createScratch, type EvaluationPlan, evaluationSampling } from './evaluation-plan.ts';
 import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
 import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
@@ -161,7 +161,7 @@ export class Crew {
       instructionSet: native.hostInstructionSet(),
       matrixLibrary: spec.training.matrixLibrary,
       determinism: spec.training.determinism,
-      accelerator: devices[device]?.accelerator,
+      ...this.#acceleratorOf(seat.role, device),
       signal: this.#stop.signal,
     });
     const member: Member = {
@@ -291,11 +291,19 @@ export class Crew {
     return tier === 'DEVICE' && devices[device]?.accelerator === undefined ? 'HOST' : tier;
   }
 
+  #acceleratorOf(role: ExecutorRole, index: number) {
+    const accelerator = this.#options.devices[index]?.accelerator;
+    if (accelerator === undefined) return {};
+    return { accelerator, torchBytes: torchBytesOf(accelerator, role, this.#options.cache) };
+  }
+
   #deviceOptionsOf(role: ExecutorRole, index: number): ExecutorOptions['device'] {
     const { devices, spec, layout, dataset } = this.#options;
     const device = devices[index];
     if (device === undefined) throw new Error(`the crew has no device ${index}`);
-    return deviceOptionsOf(device, role, { spec, layout, counts: dataset.counts }, devices.length);
+    const { reservedBytes } = this.#options.cache;
+    const job = { spec, layout, counts: dataset.counts, reservedBytes };
+    return deviceOptionsOf(device, role, job, devices.length);
   }
 
   /** Trainers on devices that have memory of their own. */

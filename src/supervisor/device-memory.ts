@@ -5,21 +5,43 @@ import {
   type ExecutorSnapshot,
 } from '../native/contract.ts';
 import { devicePluginPath } from '../native/load.ts';
-import type { ExecutorRole } from '../records/job-record.ts';
+import type { CachePlan, ExecutorRole } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { JobLayout } from './job-layout.ts';
 import { samplerDeviceBytes } from './sampler-memory.ts';
-import type { CrewDevice, StandbyRoom } from './seat.ts';
+import type { Accelerator, CrewDevice, StandbyRoom } from './seat.ts';
 
 /**
  * What executors may take of the memory of a device that is no CPU device. Who is alone there has
  * all of it; a Sampler beside a standby Trainer has what it needs at most, the other one the rest.
+ * Of a Trainer's part some is reserved for what is taken beside us: PyTorch's tensors, cuBLAS's
+ * workspace, kernels as they are loaded, the process's context.
  */
 
 export interface DeviceJob {
   readonly spec: JobSpec;
   readonly layout: JobLayout;
   readonly counts: DatasetCounts;
+  /** By reservedBytesOf. */
+  readonly reservedBytes: number;
+}
+
+/**
+ * What is reserved of a GPU before a trial has measured it, and at least: kernels that only
+ * evaluations use are loaded later. Of a small one it is a quarter. Simulated devices take nothing
+ * beside us unless they are told to.
+ */
+const leastReserve = 2 ** 30;
+/** More may be taken later than in a trial's few batches. */
+const reserveMargin = 1.1;
+
+/** Of each of these devices; 0 where none has memory of its own. `besideBytes`: as measured. */
+export function reservedBytesOf(devices: readonly CrewDevice[], besideBytes: number): number {
+  const accelerators = devices.flatMap(({ accelerator }) => accelerator ?? []);
+  if (accelerators.length === 0) return 0;
+  const isGpu = accelerators.some(({ kind }) => kind === 'CUDA');
+  const least = isGpu ? Math.min(leastReserve, Math.floor(budgetBytesOf(devices) / 4)) : 0;
+  return Math.max(least, Math.ceil(reserveMargin * besideBytes));
 }
 
 /** Of an executor in this role; no plug-in on a CPU device. */
@@ -32,14 +54,31 @@ export function deviceOptionsOf(
   if (accelerator === undefined) return { plugin: '', budgetBytes: 0 };
   const { kind, budgetBytes } = accelerator;
   const samplerBytes = samplerDeviceBytes(job);
+  const trainerBytes = budgetBytes - job.reservedBytes;
   const isShared = deviceCount === 1 || job.spec.placement.standby !== 'OFF';
   const byRole = {
     SAMPLER: isShared ? Math.min(budgetBytes, samplerBytes) : budgetBytes,
-    TRAINER: budgetBytes,
-    STANDBY: Math.max(1, budgetBytes - samplerBytes),
+    TRAINER: Math.max(1, trainerBytes),
+    STANDBY: Math.max(1, trainerBytes - samplerBytes),
   } as const;
   return { plugin: devicePluginPath(kind), budgetBytes: byRole[role] };
 }
+
+/**
+ * Most that PyTorch's allocator may take of the memory of this executor's device: what the rows
+ * that it keeps leave of its budget, and what is reserved at least.
+ */
+export function torchBytesOf(
+  { budgetBytes }: Pick<Accelerator, 'budgetBytes'>,
+  role: ExecutorRole,
+  { trainerRows, standbyRows, rowBytes, reservedBytes }: TorchFacts,
+): number {
+  if (role === 'SAMPLER') return reservedBytes;
+  const rows = role === 'TRAINER' ? trainerRows : standbyRows;
+  return Math.max(reservedBytes, budgetBytes - rows * rowBytes);
+}
+
+type TorchFacts = Pick<CachePlan, 'trainerRows' | 'standbyRows' | 'rowBytes' | 'reservedBytes'>;
 
 /** Of the smallest device that has memory of its own; 0: none has. */
 export function budgetBytesOf(devices: readonly CrewDevice[]): number {
@@ -52,6 +91,29 @@ export function heldByTrainers(executors: readonly ExecutorSnapshot[]): number {
   const trainers = executors.filter(({ role }) => role !== 'SAMPLER');
   return most(trainers, ['heldWorkspaceBytes', 'heldModelBytes']);
 }
+
+/**
+ * Most that was taken of a Trainer's device beside what executors of ours hold there by name: a
+ * device tells how much of it is free, so that what others of the same device hold is left out.
+ */
+export function takenBeside(executors: readonly ExecutorSnapshot[]): number {
+  const beside = executors.flatMap((executor) => {
+    if (executor.role === 'SAMPLER') return [];
+    const others = executors.filter(
+      (other) => other !== executor && other.device === executor.device,
+    );
+    const taken = executor.counters[counters.besideBytes] ?? 0;
+    return taken - others.reduce((sum, other) => sum + most([other], heldNames), 0);
+  });
+  return Math.max(0, ...beside);
+}
+
+const heldNames = [
+  'heldTopologyBytes',
+  'heldCacheBytes',
+  'heldWorkspaceBytes',
+  'heldModelBytes',
+] as const;
 
 function most(
   executors: readonly ExecutorSnapshot[],
@@ -70,6 +132,7 @@ function most(
 export function standbyRoomOf(
   executors: readonly ExecutorSnapshot[],
   devices: readonly CrewDevice[],
+  reservedBytes: number,
 ): readonly StandbyRoom[] {
   const samplers = executors.filter(({ role }) => role === 'SAMPLER');
   const samplerBytes = most(samplers, ['heldTopologyBytes', 'heldWorkspaceBytes']);
@@ -82,7 +145,7 @@ export function standbyRoomOf(
             device: name,
             freeBytes: Math.max(0, accelerator.budgetBytes - samplerBytes),
             // Larger batches than the trial's are to be expected.
-            neededBytes: trainerBytes + Math.ceil(trainerBytes / 10),
+            neededBytes: trainerBytes + Math.ceil(trainerBytes / 10) + reservedBytes,
           },
         ],
   );

@@ -46,6 +46,8 @@ export interface SpawnOptions {
   readonly determinism: Determinism;
   /** The device, where it is more than cores. */
   readonly accelerator?: Accelerator | undefined;
+  /** Most that PyTorch's allocator may hold of its memory; unset: all of the device's budget. */
+  readonly torchBytes?: number | undefined;
   /** Ends the wait for descriptors or processes that the host refuses for now. */
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: ProgressMessage) => void;
@@ -196,7 +198,10 @@ export function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
   const threads = String(options.threads);
   return {
     ...Object.fromEntries(kept),
-    ...acceleratorEnvironment(options.accelerator),
+    ...acceleratorEnvironment(
+      options.accelerator,
+      options.torchBytes ?? options.accelerator?.budgetBytes ?? 0,
+    ),
     OMP_NUM_THREADS: threads,
     MKL_NUM_THREADS: threads,
     // Torch's threads, which users' scripts have. About 0.2 ms: a thread that sleeps at each of a

@@ -128,7 +128,11 @@ export class JobAttempt {
       const request = segmentRequestOf(this.#context, made.layout, seats.length);
       const slots = queueSlots(this.#context.native, request, this.#recordBytes);
       const epoch = { batches: made.layout.batchesPerEpoch, slots };
-      const standbyRoom = standbyRoomOf(snapshot.executors, this.#context.input.devices);
+      const standbyRoom = standbyRoomOf(
+        snapshot.executors,
+        this.#context.input.devices,
+        cache.plan.reservedBytes,
+      );
       const samplerSets = cache.samplerSets();
       emit({ kind: 'calibrated', timings, epoch, standbyRoom, samplerSets });
     });

@@ -14,10 +14,11 @@ import { mayCache } from '../spec/cache-spec.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { sharesHistory } from '../spec/rules/history.ts';
 import { favours } from '../spec/rules/locality.ts';
+import { takesRows } from '../spec/rules/propagation.ts';
 import { timed } from './attempt-parts.ts';
 import type { AttemptContext, AttemptInput } from './attempt-types.ts';
 import { cachePlanOf } from './cache-plan.ts';
-import { budgetBytesOf, heldByTrainers } from './device-memory.ts';
+import { budgetBytesOf, heldByTrainers, reservedBytesOf, takenBeside } from './device-memory.ts';
 import { evaluationBytesOf, evaluationPlanOf } from './evaluation-plan.ts';
 import { type CachedRows, noCachedRows } from './history.ts';
 import { HostTier, rowsKeptBy } from './host-tier.ts';
@@ -51,6 +52,8 @@ export class JobCache {
   #placed: PlacedRows | null = null;
   /** Of trial batches; 0 = not measured yet. */
   #workBytes = 0;
+  /** What others than us took of a Trainer's device while it tried. */
+  #besideBytes = 0;
   #evaluationBytes = 0;
   #samplerBytes: number;
   /** Not before it is prepared. */
@@ -134,11 +137,18 @@ export class JobCache {
       deviceBudgetBytes: budgetBytesOf(devices),
       featuresOnDisk: this.#featuresOnDisk,
       workBytes: this.#workBytes,
+      reservedBytes: this.#reservedBytes(),
       evaluationBytes: this.#evaluationBytes,
       rankMs: this.#order.rankMs,
       pinned: this.#tier.facts,
       freeCores: freeCoresOf(spec, devices),
     });
+  }
+
+  /** Models over rows leave PyTorch a tenth of the device when they are placed. */
+  #reservedBytes(): number {
+    const { spec, devices } = this.#input;
+    return takesRows(spec.model.type) ? 0 : reservedBytesOf(devices, this.#besideBytes);
   }
 
   /**
@@ -175,8 +185,9 @@ export class JobCache {
       this.#workBytes = Math.max(0, ...workBytes);
       return;
     }
-    // Evaluations are the host's processor's.
+    // What evaluations take on the device is in its workspace, from a Trainer's start.
     this.#workBytes = held;
+    this.#besideBytes = takenBeside(executors);
     this.#samplerBytes = samplerDeviceBytes({ spec, layout, counts: dataset.counts });
     this.#tier.tried(executors, this.#rowsKept());
   }

@@ -165,6 +165,9 @@ export function HotRanks({
       <p>
         Prefetch {cache.prefetch ? 'on' : 'off'}: {cache.prefetchExplanation}
       </p>
+      {cache.reservedBytes > 0n && (
+        <p>Reserved for PyTorch: {bytes(Number(cache.reservedBytes))} of each device</p>
+      )}
       {cache.pinnedExplanation !== '' && <p>Pinned rows: {cache.pinnedExplanation}</p>}
     </>
   );

@@ -60,6 +60,8 @@ function sim(members: SpecInit): SpecInit {
   return { ...members, resources: { ...members.resources, deviceKind: DeviceChoice.SIM } };
 }
 
+const noCache = { trainerRows: 0n, rowBytes: 0n, reservedBytes: 0n };
+
 let jobs = 0;
 
 async function run(spec: SpecInit, disturb?: (id: string) => Promise<unknown>): Promise<Job> {
@@ -338,20 +340,66 @@ describe('a simulated device', () => {
     return await TestDaemon.start({ cpuDevices: 2, datasets: ['cora'], flags, env });
   }
 
-  test('that is lost in mid-epoch costs an attempt and no bit', async () => {
+  /** Whatever strikes it once, the job's models are those of CPU devices. */
+  async function survives(fault: string, reason: Reason) {
     const folder = mkdtempSync(join(tmpdir(), 'gnnd-sim-'));
-    const once = join(folder, 'lost');
+    const once = join(folder, 'struck');
     const wounded = await withFault(
-      { GNND_SIM_FAULT: 'lost:600', GNND_SIM_FAULT_ONCE: once },
+      { GNND_SIM_FAULT: fault, GNND_SIM_FAULT_ONCE: once },
       simulated,
     );
     const spec = { ...common, restart: { maxAttempts: 3 } };
     const expected = modelsOf(await run(on(common, pair)));
-    const job = await wounded.train('lost', on(spec, sim(pair)));
+    const job = await wounded.train('struck', on(spec, sim(pair)));
     expect(modelsOf(job)).toEqual(expected);
-    expect(job.attempts.map(({ endReason }) => endReason)).toContain(Reason.DEVICE_LOST);
+    const exits = job.attempts.flatMap(({ exits: of }) => of.map(({ reason: why }) => why));
+    expect(exits).toContain(reason);
     await wounded.stop();
     rmSync(folder, { recursive: true });
+    return job;
+  }
+
+  test('that is lost in mid-epoch costs an attempt and no bit', async () => {
+    const job = await survives('lost:600', Reason.DEVICE_LOST);
+    expect(job.attempts.map(({ endReason }) => endReason)).toContain(Reason.DEVICE_LOST);
+  });
+
+  test.each([
+    ['a device that is lost', 'torch-error:709:60', Reason.DEVICE_LOST],
+    ['an illegal address', 'torch-error:700:60', Reason.DEVICE_FAILED],
+    ['a launch that fails', 'torch-error:719:60', Reason.DEVICE_FAILED],
+  ])('where PyTorch meets %s costs a process and no bit', async (_, fault, reason) => {
+    await survives(fault, reason);
+  });
+
+  test('where PyTorch finds no memory ends its job with sizes and the fields to turn', async () => {
+    const full = await withFault({ GNND_SIM_FAULT: 'torch-memory:60' }, simulated);
+    await full.createJob('full', on(common, sim(pair)));
+    const job = await full.until('full', ({ state }) => state === JobState.FAILED);
+    expect(job.reason).toBe(Reason.DEVICE_OUT_OF_MEMORY);
+    expect(job.message).toMatch(/trainer@sim:1.*torch: .*of a budget of \d+.*bytes.*are free/);
+    expect(job.message).toMatch(/resources\.device_memory_bytes.*batch_size.*cache\.ratio/);
+    await full.stop();
+  });
+
+  test('has room for what PyTorch takes beside a cache of automatic size', async () => {
+    const memoryBytes = 24_000_000;
+    const reserveBytes = 8_000_000;
+    const narrow = await withFault({ GNND_SIM_RESERVE: String(reserveBytes) }, [
+      ...['--sim-devices', '0,1', '--sim-memory-bytes', String(memoryBytes)],
+    ]);
+    const spec = { ...common, cache: { ratio: -1 } };
+    const job = await narrow.train('narrow', on(spec, sim(pair)));
+    expect(modelsOf(job)).toEqual(modelsOf(await run(on(common, pair))));
+    const { cache } = await narrow.call(JobService.method.getJobPlan, { name: 'jobs/narrow' });
+    const { trainerRows, rowBytes, reservedBytes } = { ...noCache, ...cache };
+    expect(Number(reservedBytes)).toBeGreaterThanOrEqual(reserveBytes);
+    expect(cache?.explanation).toContain(`${reservedBytes} bytes reserved for PyTorch`);
+    // All rows would fit the device, not beside that.
+    expect(Number(2708n * rowBytes)).toBeLessThan(memoryBytes);
+    expect(trainerRows).toBeGreaterThan(0n);
+    expect(Number(trainerRows * rowBytes)).toBeLessThan(memoryBytes - reserveBytes);
+    await narrow.stop();
   });
 
   test('with too little memory ends its job with a sentence about it', async () => {

@@ -129,6 +129,7 @@ export function jobPlan(): JobPlan {
       trainerRows: 270,
       standbyRows: 135,
       rowBytes: 5732,
+      reservedBytes: 2 ** 30,
       rankMs: 40,
       explanation: '10.0 % of the rows, as asked for',
       prefetch: true,

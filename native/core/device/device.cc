@@ -52,7 +52,7 @@ Result<DeviceUse> Device::Use() const {
   return DeviceUse{used[GNND_PURPOSE_TOPOLOGY],  used[GNND_PURPOSE_CACHE],
                    used[GNND_PURPOSE_WORKSPACE], used[GNND_PURPOSE_MODEL],
                    memory.copied_in_bytes,       memory.copied_out_bytes,
-                   memory.registered_bytes};
+                   memory.registered_bytes,      memory.beside_bytes};
 }
 
 Result<gnnd_device_memory> Device::Memory() const {

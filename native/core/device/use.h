@@ -13,6 +13,7 @@ struct DeviceUse {
   uint64_t copied_in_bytes = 0;  // to the device, since it was opened
   uint64_t copied_out_bytes = 0;
   uint64_t registered_bytes = 0;  // of the host's memory
+  uint64_t beside_bytes = 0;      // of the device's, taken by others than us (gnnd_device_memory)
 };
 
 // Whether it is looked at for the batch of this number: asking costs as much as a kernel or two,

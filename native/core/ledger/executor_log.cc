@@ -63,6 +63,7 @@ void ExecutorLog::RaiseDeviceUse(const DeviceUse& use) {
   Raise(Counter::kCopiedInBytes, use.copied_in_bytes);
   Raise(Counter::kCopiedOutBytes, use.copied_out_bytes);
   Raise(Counter::kRegisteredBytes, use.registered_bytes);
+  Raise(Counter::kBesideBytes, use.beside_bytes);
 }
 
 void ExecutorLog::AddStage(Stage stage, uint64_t ns) {

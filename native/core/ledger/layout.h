@@ -113,6 +113,7 @@ enum class Counter : uint32_t {
   kHistoryCosine = 73,     // sum of the cosines, in millionths
   kHistoryLag = 74,        // sum of the older ones' ages
   kCacheGivenUpRows = 75,  // of kCacheRows, whose memory embeddings have taken; its largest value
+  kBesideBytes = 76,       // of a device's memory, taken beside what we hold; its largest value
 };
 inline constexpr uint32_t kHistoryBuckets = 8;
 constexpr Counter CounterAt(Counter first, uint32_t index) {

@@ -61,6 +61,7 @@ int gnnd_device::Open(Failure* failure) {
   context_bytes_ = info.free_bytes == GNND_UNKNOWN_BYTES || info.free_bytes < free_bytes
                        ? 0
                        : info.free_bytes - free_bytes;
+  free_before_bytes_ = free_bytes + context_bytes_;
   budget_bytes_ = config_.budget_bytes == 0 ? free_bytes : config_.budget_bytes;
   max_blocks_ = runtime_.MaxBlocks(config_.index);
   return 0;
@@ -106,6 +107,8 @@ int gnnd_device::Memory(gnnd_device_memory* memory, Failure* failure) {
   const std::lock_guard lock(mutex_);
   memory->total_bytes = total_bytes_;
   memory->context_bytes = context_bytes_;
+  const uint64_t taken = free_before_bytes_ - std::min(memory->free_bytes, free_before_bytes_);
+  memory->beside_bytes = taken - std::min(Used(), taken);
   memory->budget_bytes = budget_bytes_;
   std::copy(used_.begin(), used_.end(), memory->used_bytes);
   memory->peak_bytes = peak_bytes_;

@@ -154,6 +154,7 @@ Script ReadScript(const Environment& environment, const Pose& pose) {
   Reader reader(environment, &script);
   reader.Number("GNND_SIM_DEVICES", kMostDevices, &script.devices);
   reader.Number("GNND_SIM_MEMORY", uint64_t{1} << 42, &script.memory_bytes);
+  reader.Number("GNND_SIM_RESERVE", uint64_t{1} << 42, &script.reserve_bytes);
   reader.Number("GNND_SIM_SEED", UINT64_MAX, &script.random_seed);
   reader.Number("GNND_SIM_PROCESSES", 1000, &script.processes);
   reader.Number("GNND_SIM_SYSTEM", kMostError, &script.system_error);

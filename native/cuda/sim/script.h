@@ -28,8 +28,12 @@ struct Script {
   uint32_t devices = 1;                       // GNND_SIM_DEVICES, up to 64
   uint64_t memory_bytes = uint64_t{1} << 30;  // GNND_SIM_MEMORY, of each
   uint64_t random_seed = 1;                   // GNND_SIM_SEED
-  uint32_t processes = 0;                     // GNND_SIM_PROCESSES, strangers on each device
-  int system_error = 0;  // GNND_SIM_SYSTEM, a number of CUDA's: why there are no devices
+  // GNND_SIM_RESERVE: what a product of torch's takes of a device's memory, once and without
+  // anybody asking, as cuBLAS's workspace and loaded kernels do on a GPU. Where it is not there,
+  // the product finds no memory.
+  uint64_t reserve_bytes = 0;
+  uint32_t processes = 0;  // GNND_SIM_PROCESSES, strangers on each device
+  int system_error = 0;    // GNND_SIM_SYSTEM, a number of CUDA's: why there are no devices
   // GNND_SIM_KIND, an enum gnnd_memory_kind that devices say they have: with GNND_MEMORY_DEVICE
   // torch is asked for CUDA, as on a GPU.
   uint32_t memory_kind = 2;

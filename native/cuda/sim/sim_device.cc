@@ -177,6 +177,11 @@ int SimDevice::BeginForeign() {
   const std::lock_guard lock(mutex_);
   if (broken_ != 0) return broken_;
   if (Strikes("torch-memory")) return kMemoryAllocation;
+  if (!has_reserve_) {
+    if (script_.reserve_bytes > script_.memory_bytes - used_bytes_) return kMemoryAllocation;
+    used_bytes_ += script_.reserve_bytes;
+    has_reserve_ = true;
+  }
   if (!Strikes("torch-error")) return 0;
   return cuda::IsSticky(script_.torch_error) ? Break(script_.torch_error) : script_.torch_error;
 }

@@ -104,7 +104,8 @@ class SimDevice {
   uint64_t random_state_;
   int broken_ = 0;
   std::map<std::string, uint64_t> calls_;
-  uint64_t used_bytes_ = 0;
+  uint64_t used_bytes_ = 0;  // with the reserve, once that is taken
+  bool has_reserve_ = false;
   std::map<void*, Mapping> memory_;  // device's and pinned
   cuda::Ranges<bool> arena_;
   cuda::Ranges<bool> opened_;

@@ -185,6 +185,9 @@ typedef struct gnnd_device_memory {
   uint64_t total_bytes;
   uint64_t free_bytes;    /* now, by all processes' use */
   uint64_t context_bytes; /* what opening took, beside the arena */
+  /* What is taken beside the arena since before opening: the context, torch's tensors, libraries'
+   * workspaces, loaded kernels, and whatever other processes took meanwhile. */
+  uint64_t beside_bytes;
   uint64_t budget_bytes;
   uint64_t used_bytes[GNND_PURPOSES];
   uint64_t peak_bytes;       /* most that was allocated at a time, all purposes */

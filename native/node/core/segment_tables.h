@@ -232,8 +232,9 @@ inline constexpr const char* kCounterNames[] = {"batchesSampled",
                                                 "historySimilar",
                                                 "historyCosine",
                                                 "historyLag",
-                                                "cacheGivenUpRows"};
-static_assert(std::size(kCounterNames) == static_cast<uint32_t>(Counter::kCacheGivenUpRows) + 1);
+                                                "cacheGivenUpRows",
+                                                "besideBytes"};
+static_assert(std::size(kCounterNames) == static_cast<uint32_t>(Counter::kBesideBytes) + 1);
 static_assert(std::size(kCounterNames) <= kNumCounters);
 
 inline std::string NameOfActivity(uint32_t activity) {

@@ -308,5 +308,31 @@ TEST_CASE("a file that is no device plug-in is refused by name") {
   CHECK(missing.status().message().find("/nonexistent/gnnd_cuda.so") != std::string::npos);
 }
 
+TEST_CASE("what torch takes without asking is gone from the device, and told as taken beside us") {
+  const SimPlugin plugin(
+      SimPlugin::Environment{{"GNND_SIM_MEMORY", "1000000"}, {"GNND_SIM_RESERVE", "300000"}});
+  const auto device = plugin.Open();
+  const auto stream = Get(DeviceStream::Create(*device));
+  const gnnd_device_plugin& table = plugin.table();
+  gnnd_device_error error{};
+  const auto beside = [&] { return Get(device->Use()).beside_bytes; };
+  {
+    const auto most =
+        Get(DeviceBuffer<std::byte>::Allocate(*device, 800'000, DevicePurpose::kCache));
+    CHECK(beside() == 0);
+    // No room beside such a cache.
+    CHECK(table.begin_foreign(stream->get(), &error) == GNND_DEVICE_OUT_OF_MEMORY);
+  }
+  CHECK(table.begin_foreign(stream->get(), &error) == GNND_DEVICE_OK);
+  CHECK(beside() == 300'000);
+  CHECK(table.begin_foreign(stream->get(), &error) == GNND_DEVICE_OK);
+  const auto some = Get(DeviceBuffer<std::byte>::Allocate(*device, 500'000, DevicePurpose::kCache));
+  CHECK(beside() == 300'000);
+  CHECK(Get(device->Memory()).free_bytes < 200'000);
+  CHECK(
+      DeviceBuffer<std::byte>::Allocate(*device, 300'000, DevicePurpose::kCache).status().code() ==
+      Code::kDeviceMemory);
+}
+
 }  // namespace
 }  // namespace gnnd

@@ -13,7 +13,6 @@
 #include "device_data.h"
 #include "test/device/support.h"
 #include "train/device_extraction.h"
-#include "train/torch_failure.h"
 #include "training_loop.h"
 
 // A Trainer on a simulated device beside one on the processor: extraction, forward, backward and
@@ -426,101 +425,6 @@ TEST_CASE("a device that is lost or faults in mid-epoch says so, at once and fro
     ExtractReport extracted;
     CHECK(work->Extract(data.samples.front(), 1, &extracted).code() == code);
   }
-}
-
-// Trains until something fails, or a hundred batches; what the device answers from then on goes to
-// `after`.
-Status TrainUntilItFails(const Data& data, const SimPlugin& plugin, ModelType model,
-                         Status* after) {
-  const auto device = plugin.Open();
-  TrainOptions options = data.Options(model, false);
-  options.device.device = device.get();
-  const auto work = Get(TorchWork::Create(options));
-  std::vector<float> parameters(work->manifest().num_floats);
-  std::vector<float> gradient(parameters.size());
-  work->InitParameters(parameters);
-  Status status;
-  for (uint64_t version = 0; status.ok() && version < 100; ++version) {
-    ExtractReport extracted;
-    BatchReport report;
-    status = work->Extract(data.samples.front(), 0, &extracted);
-    if (!status.ok()) break;
-    status =
-        work->ComputeGradient(data.samples.front(), 0, {version, 0, parameters}, gradient, &report);
-  }
-  ExtractReport extracted;
-  *after = work->Extract(data.samples.front(), 1, &extracted);
-  return status;
-}
-
-TEST_CASE("what torch throws on a device is told as the device's own failure") {
-  Data data(23);
-  data.AddSamples(false);
-  struct Thrown {
-    std::string fault;
-    Code code;
-    Code after;  // of what follows on the same device
-    std::string says;
-  };
-  const std::string field = "resources.device_memory_bytes";
-  const std::vector<Thrown> cases = {
-      {"torch-memory", Code::kDeviceMemory, Code::kOk, field},
-      {"torch-error:2", Code::kDeviceMemory, Code::kOk, field},
-      {"torch-error:700", Code::kDeviceFailed, Code::kDeviceFailed, "(700)"},
-      {"torch-error:719", Code::kDeviceFailed, Code::kDeviceFailed, "(719)"},
-      {"torch-error:709", Code::kDeviceLost, Code::kDeviceLost, "(709)"},
-      {"torch-error:209", Code::kDeviceUnavailable, Code::kOk, "(209)"},
-  };
-  for (const Thrown& thrown : cases) {
-    // In forward and in backward of the first batch, and in a later one.
-    for (const char* const product : {":1", ":5", ":40"}) {
-      for (const ModelType model : {ModelType::kGraphSage, ModelType::kGat}) {
-        CAPTURE(thrown.fault);
-        CAPTURE(product);
-        const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_FAULT", thrown.fault + product}});
-        Status after;
-        const Status status = TrainUntilItFails(data, plugin, model, &after);
-        CHECK(status.code() == thrown.code);
-        CHECK(status.message().find(thrown.says) != std::string::npos);
-        CHECK(status.message().find("torch: CUDA error") == 0);
-        CHECK(after.code() == thrown.after);
-      }
-    }
-  }
-}
-
-TEST_CASE("cuBLAS that has no memory, or works on a broken device, is told as just that") {
-  const c10::SourceLocation here{"", "", 0};
-  const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_FAULT", "launch:1"}});
-  const auto device = plugin.Open({.budget_bytes = uint64_t{1} << 20});
-  const auto told = [&](const char* words) {
-    return StatusOfTorch(c10::Error(here, words), device.get(), Code::kInternal);
-  };
-  const Status handle = told("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling cublasCreate");
-  CHECK(handle.code() == Code::kDeviceMemory);
-  CHECK(handle.message().find("of a budget of 1048576 are in use") != std::string::npos);
-  CHECK(told("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling").code() == Code::kDeviceMemory);
-  const char* const failed = "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling";
-  CHECK(told(failed).code() == Code::kInternal);
-  const auto stream = Get(DeviceStream::Create(*device));
-  const auto memory = Get(DeviceBuffer<float>::Allocate(*device, 8, DevicePurpose::kModel));
-  static_cast<void>(stream->Fill(memory.data(), 0, memory.bytes()));
-  CHECK(stream->Synchronize().code() == Code::kDeviceFailed);
-  CHECK(told(failed).code() == Code::kDeviceFailed);
-  CHECK(StatusOfTorch(c10::Error(here, failed), nullptr, Code::kInternal).code() ==
-        Code::kInternal);
-}
-
-TEST_CASE("a GPU without a torch that has CUDA is refused with a sentence") {
-  if (!HasProcessorsProducts()) return;
-  const Data data(25);
-  const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_KIND", "1"}});
-  const auto device = plugin.Open();
-  TrainOptions options = data.Options(ModelType::kGraphSage, false);
-  options.device.device = device.get();
-  const Status status = TorchWork::Create(options).status();
-  CHECK(status.code() == Code::kDeviceUnavailable);
-  CHECK(status.message().find("built with CUDA") != std::string::npos);
 }
 
 TEST_CASE("what a device cannot train is refused before it begins") {

@@ -149,11 +149,19 @@ function cacheFacts(cache: CachePlan | undefined): readonly Fact[] {
     rows('Cache, Trainer', cache.trainerRows, 'cache_trainer_rows'),
     rows('Cache, standby', cache.standbyRows, 'cache_standby_rows'),
     ['Cache, why', why, why, 'cache_why'],
+    ...reservedFacts(cache),
     ...pinnedFacts(cache),
     ...placementFacts(cache.placement),
     ...(cache.favoured === '' ? [] : [['Favoured', printable(cache.favoured)] as const]),
     ['Prefetch', `${cache.prefetch ? 'on' : 'off'}: ${printable(cache.prefetchExplanation)}`],
   ];
+}
+
+/** Device memory that no cache takes: of jobs on devices that have memory of their own. */
+function reservedFacts({ reservedBytes }: CachePlan): readonly Fact[] {
+  if (reservedBytes === 0n) return [];
+  const text = `${formatBytes(Number(reservedBytes))} of each device, for PyTorch`;
+  return [['Reserved', text, String(reservedBytes), 'cache_reserved_bytes']];
 }
 
 /** Of jobs on devices that have memory of their own. */

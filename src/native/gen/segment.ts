@@ -90,6 +90,7 @@ export const counters = {
   historyCosine: 73,
   historyLag: 74,
   cacheGivenUpRows: 75,
+  besideBytes: 76,
 } as const;
 
 /** An open segment; closed explicitly. */

@@ -66,7 +66,14 @@ vi.mock('../../../src/supervisor/job-attempt.ts', async (original) => {
 });
 
 const cachePlan = {
-  ...{ policy: 'COMBINED', trainerRows: 0, standbyRows: 0, rowBytes: 4, rankMs: 0 },
+  ...{
+    policy: 'COMBINED',
+    trainerRows: 0,
+    standbyRows: 0,
+    rowBytes: 4,
+    reservedBytes: 0,
+    rankMs: 0,
+  },
   ...{ explanation: '', prefetch: false, prefetchExplanation: '' },
 } as const;
 

@@ -121,6 +121,7 @@ export const somePlan: JobPlan = {
     trainerRows: 100,
     standbyRows: 50,
     rowBytes: 512,
+    reservedBytes: 4096,
     rankMs: 12,
     explanation: '25.0 % of the rows, as asked for',
     prefetch: true,

@@ -15,9 +15,9 @@ const gpu: Accelerator = {
   ...{ totalBytes: 150e9, budgetBytes: 50e9 },
 };
 
-function environment(accelerator?: Accelerator) {
+function environment(accelerator?: Accelerator, torchBytes?: number) {
   return executorEnvironment({
-    ...{ threads: 1, instructionSet: 'AVX2', determinism: 'STRICT', accelerator },
+    ...{ threads: 1, instructionSet: 'AVX2', determinism: 'STRICT', accelerator, torchBytes },
     ...{ segmentFd: null, topologyFd: null, scratchFd: null, logPath: '' },
     signal: new AbortController().signal,
     start: {
@@ -39,6 +39,12 @@ test('an executor on a GPU sees that one alone, and no more memory than it has',
     CUDA_CACHE_DISABLE: '1',
     CUBLAS_WORKSPACE_CONFIG: ':4096:8',
     PYTORCH_CUDA_ALLOC_CONF: 'per_process_memory_fraction:0.3333',
+  });
+});
+
+test('PyTorch has a part of the device, not all of the budget once more', () => {
+  expect(environment(gpu, 1.5e9)).toMatchObject({
+    PYTORCH_CUDA_ALLOC_CONF: 'per_process_memory_fraction:0.0100',
   });
 });
 

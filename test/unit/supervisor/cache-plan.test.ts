@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { hasAutomaticCache, mayCache } from '../../../src/spec/cache-spec.ts';
 import type { JobSpec } from '../../../src/spec/job-spec.ts';
 import { cachePlanOf } from '../../../src/supervisor/cache-plan.ts';
+import { forAll } from '../../support/random.ts';
 import { someSpec } from '../store/job-values.ts';
 
 const counts = {
@@ -25,6 +26,7 @@ function spec(cache: Partial<JobSpec['cache']>, deviceMemoryBytes = 0, hostMemor
 
 function rowsOf(asked: JobSpec, workBytes = 2000, samplerBytes = 4000, evaluationBytes = 0) {
   const plan = cachePlanOf(asked, {
+    reservedBytes: 0,
     counts,
     samplerBytes,
     deviceBudgetBytes: 0,
@@ -64,7 +66,9 @@ describe('the size of a cache', () => {
   test("is what a device's own memory leaves, or the smaller budget of the job", () => {
     const onDevice = (asked: JobSpec, deviceBudgetBytes: number) => {
       const resources = { ...asked.resources, deviceKind: 'CUDA' as const };
-      const measured = { workBytes: 2000, samplerBytes: 4000, evaluationBytes: 0 };
+      const measured = {
+        ...{ workBytes: 2000, samplerBytes: 4000, evaluationBytes: 0, reservedBytes: 0 },
+      };
       const host = {
         rankMs: 0,
         pinned: { rows: 0, reason: '' },
@@ -86,6 +90,33 @@ describe('the size of a cache', () => {
     expect(rowsOf(spec({}, 30_000), 2000, 4000, 27_800)).toEqual([0, 0]);
   });
 
+  test('never takes what is left to the work, to evaluations, to a Sampler and to PyTorch', () => {
+    forAll(500, (random) => {
+      const bytes = (most: number) => random.integer(0, most);
+      const given = {
+        ...{ samplerBytes: bytes(2e9), evaluationBytes: bytes(1e9), reservedBytes: bytes(4e9) },
+        ...{ workBytes: random.integer(1, 4e9), deviceBudgetBytes: bytes(16e9) },
+      };
+      const numNodes = random.integer(1, random.pick([1000, 1e8]));
+      const askedBytes = random.pick([0, bytes(16e9)]);
+      const plan = cachePlanOf(onCuda(spec({}, askedBytes)), {
+        ...given,
+        ...{ counts: { ...counts, numNodes }, rankMs: 0, freeCores: 0 },
+        ...{ pinned: { rows: 0, reason: '' }, featuresOnDisk: false },
+      });
+      const { samplerBytes, workBytes, evaluationBytes, reservedBytes } = given;
+      const budgets = [askedBytes, given.deviceBudgetBytes].filter((budget) => budget > 0);
+      const budget = budgets.length === 0 ? 0 : Math.min(...budgets);
+      const others = 1.1 * workBytes + evaluationBytes + reservedBytes;
+      const free = (taken: number) => Math.max(0, budget - taken);
+      expect(plan.trainerRows * plan.rowBytes).toBeLessThanOrEqual(free(others));
+      expect(plan.standbyRows * plan.rowBytes).toBeLessThanOrEqual(free(others + samplerBytes));
+      // Nor does it leave room for a row more.
+      if (plan.trainerRows === numNodes) return;
+      expect((plan.trainerRows + 1) * plan.rowBytes).toBeGreaterThan(free(others));
+    });
+  });
+
   test('is none without a budget, or before the work was measured', () => {
     expect(rowsOf(spec({}))).toEqual([0, 0]);
     expect(rowsOf(spec({}, 30_000), 0)).toEqual([0, 0]);
@@ -98,6 +129,7 @@ describe('the size of a cache', () => {
       samplerBytes: 4000,
       deviceBudgetBytes: 0,
       workBytes: 2000,
+      reservedBytes: 0,
       evaluationBytes: 0,
       rankMs: 0,
       pinned: { rows: 0, reason: '' },
@@ -122,6 +154,7 @@ describe('the size of a cache', () => {
         samplerBytes: 0,
         deviceBudgetBytes: 0,
         workBytes,
+        reservedBytes: 3,
         evaluationBytes: 0,
         rankMs: 0,
         pinned: { rows: 0, reason: '' },
@@ -130,7 +163,8 @@ describe('the size of a cache', () => {
       }).explanation;
     expect(why(spec({ ratio: 0.25 }))).toBe('25.0 % of the rows, as asked for');
     expect(why(spec({}))).toContain('same memory on a CPU device');
-    expect(why(spec({}, 30_000))).toContain('27.8 % of the rows fit 30000 bytes');
+    expect(why(spec({}, 30_000))).toContain('27.7 % of the rows fit 30000 bytes');
+    expect(why(spec({}, 30_000))).toContain('and 3 bytes reserved for PyTorch');
     expect(why(spec({}, 30_000), 0)).toContain('not known before');
   });
 });
@@ -164,6 +198,7 @@ describe('prefetching', () => {
       samplerBytes: 0,
       deviceBudgetBytes: 0,
       workBytes: 0,
+      reservedBytes: 0,
       evaluationBytes: 0,
       rankMs: 0,
       pinned: { rows: 0, reason: '' },

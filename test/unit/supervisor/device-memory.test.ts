@@ -5,16 +5,19 @@ import type { JobSpec, StandbyPolicy } from '../../../src/spec/job-spec.ts';
 import {
   type DeviceJob,
   deviceOptionsOf,
+  reservedBytesOf,
   standbyRoomOf,
+  takenBeside,
+  torchBytesOf,
 } from '../../../src/supervisor/device-memory.ts';
 import { samplerDeviceBytes } from '../../../src/supervisor/sampler-memory.ts';
 import type { CrewDevice } from '../../../src/supervisor/seat.ts';
 
 const counts = { numNodes: 1000, numEdges: 5000 };
 
-function jobOf(standby: StandbyPolicy, algorithm = 'KHOP_UNIFORM'): DeviceJob {
+function jobOf(standby: StandbyPolicy, algorithm = 'KHOP_UNIFORM', reservedBytes = 0): DeviceJob {
   const spec = { sampling: { algorithm }, placement: { standby } } as unknown as JobSpec;
-  return { spec, layout: { slotBytes: 1 << 20 }, counts } as unknown as DeviceJob;
+  return { spec, layout: { slotBytes: 1 << 20 }, counts, reservedBytes } as unknown as DeviceJob;
 }
 
 function sim(name: string, budgetBytes: number): CrewDevice {
@@ -54,6 +57,25 @@ describe('the memory of a device', () => {
     expect(of('SAMPLER', 'OFF', 1) + of('STANDBY', 'OFF', 1)).toBe(budget);
   });
 
+  it('is not all a Trainer that computes with PyTorch, which has a part of its own', () => {
+    const reserved = 2 ** 20;
+    const trainer = (role: ExecutorRole) =>
+      deviceOptionsOf(sim('sim:0', budget), role, jobOf('AUTO', 'KHOP_UNIFORM', reserved), 2);
+    expect(trainer('TRAINER').budgetBytes).toBe(budget - reserved);
+    expect(trainer('STANDBY').budgetBytes).toBe(of('STANDBY', 'AUTO', 2) - reserved);
+    expect(trainer('SAMPLER').budgetBytes).toBe(of('SAMPLER', 'AUTO', 2));
+  });
+
+  it('is shared with PyTorch, which has what rows leave, and what is reserved at least', () => {
+    const rows = { trainerRows: 900, standbyRows: 500, rowBytes: 100, reservedBytes: 2000 };
+    const torchBytes = (role: ExecutorRole, budgetBytes: number) =>
+      torchBytesOf({ budgetBytes }, role, rows);
+    expect(torchBytes('TRAINER', 100_000)).toBe(10_000);
+    expect(torchBytes('STANDBY', 100_000)).toBe(50_000);
+    expect(torchBytes('TRAINER', 91_000)).toBe(2000);
+    expect(torchBytes('SAMPLER', 100_000)).toBe(2000);
+  });
+
   it('holds the topology, with tables to draw by weight where they are wanted', () => {
     const plain = samplerDeviceBytes(jobOf('OFF'));
     expect(plain).toBeGreaterThan(8 * 1001 + 4 * 5000);
@@ -61,14 +83,45 @@ describe('the memory of a device', () => {
   });
 });
 
+function executor(
+  role: ExecutorRole,
+  held: Partial<Record<keyof typeof counters, number>>,
+  device = 0,
+) {
+  const values = new Array<number>(Object.keys(counters).length).fill(0);
+  for (const [name, bytes] of Object.entries(held)) {
+    values[counters[name as keyof typeof counters]] = bytes;
+  }
+  return { role, device, counters: values } as unknown as ExecutorSnapshot;
+}
+
+describe('what is reserved of a device', () => {
+  it('is a gibibyte of a GPU before anything was measured, nothing of cores', () => {
+    const gpu = sim('cuda:0', 80e9);
+    const cuda = { ...gpu, accelerator: { ...gpu.accelerator, kind: 'CUDA' } } as CrewDevice;
+    expect(reservedBytesOf([cuda], 0)).toBe(2 ** 30);
+    expect(reservedBytesOf([cuda, cpu], 2e9)).toBe(2.2e9);
+    const slice = { ...cuda, accelerator: { ...cuda.accelerator, budgetBytes: 2e9 } };
+    expect(reservedBytesOf([slice as CrewDevice, cuda], 0)).toBe(0.5e9);
+    expect(reservedBytesOf([cpu], 0)).toBe(0);
+    expect(reservedBytesOf([gpu], 0)).toBe(0);
+    expect(reservedBytesOf([gpu], 1000)).toBe(1100);
+  });
+
+  it('is what Trainers found taken beside what executors on the same device hold', () => {
+    const sampler = { heldTopologyBytes: 500, heldWorkspaceBytes: 100, besideBytes: 9e9 };
+    expect(
+      takenBeside([
+        executor('SAMPLER', sampler, 0),
+        executor('STANDBY', { besideBytes: 1000, heldWorkspaceBytes: 50 }, 0),
+        executor('TRAINER', { besideBytes: 300, heldWorkspaceBytes: 50 }, 1),
+      ]),
+    ).toBe(400);
+    expect(takenBeside([executor('TRAINER', {})])).toBe(0);
+  });
+});
+
 describe('room for standby Trainers', () => {
-  const executor = (role: ExecutorRole, held: Partial<Record<keyof typeof counters, number>>) => {
-    const values = new Array<number>(40).fill(0);
-    for (const [name, bytes] of Object.entries(held)) {
-      values[counters[name as keyof typeof counters]] = bytes;
-    }
-    return { role, counters: values } as unknown as ExecutorSnapshot;
-  };
   const trial = [
     executor('SAMPLER', { heldTopologyBytes: 500, heldWorkspaceBytes: 100 }),
     executor('TRAINER', { heldWorkspaceBytes: 200, heldModelBytes: 20, heldCacheBytes: 9000 }),
@@ -76,9 +129,9 @@ describe('room for standby Trainers', () => {
   ];
 
   it('is what the Sampler leaves, beside what a Trainer without a cache needs and a tenth', () => {
-    expect(standbyRoomOf(trial, [cpu, sim('sim:0', 1000), sim('sim:1', 550)])).toEqual([
-      { device: 'sim:0', freeBytes: 400, neededBytes: 242 },
-      { device: 'sim:1', freeBytes: 0, neededBytes: 242 },
+    expect(standbyRoomOf(trial, [cpu, sim('sim:0', 1000), sim('sim:1', 550)], 30)).toEqual([
+      { device: 'sim:0', freeBytes: 400, neededBytes: 272 },
+      { device: 'sim:1', freeBytes: 0, neededBytes: 272 },
     ]);
   });
 });

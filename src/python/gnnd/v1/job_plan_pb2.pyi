@@ -125,7 +125,7 @@ class PlanMeasurement(_message.Message):
     def __init__(self, epochs: _Optional[int] = ..., epoch_ns: _Optional[int] = ..., batch_ns: _Optional[int] = ..., sampler_batch_ns: _Optional[int] = ..., trainer_batch_ns: _Optional[int] = ..., standby_batch_ns: _Optional[int] = ...) -> None: ...
 
 class CachePlan(_message.Message):
-    __slots__ = ("policy", "trainer_rows", "standby_rows", "row_bytes", "rank_ms", "explanation", "prefetch", "prefetch_explanation", "pinned_rows", "pinned_explanation", "placement", "favoured")
+    __slots__ = ("policy", "trainer_rows", "standby_rows", "row_bytes", "rank_ms", "explanation", "prefetch", "prefetch_explanation", "pinned_rows", "pinned_explanation", "placement", "favoured", "reserved_bytes")
     POLICY_FIELD_NUMBER: _ClassVar[int]
     TRAINER_ROWS_FIELD_NUMBER: _ClassVar[int]
     STANDBY_ROWS_FIELD_NUMBER: _ClassVar[int]
@@ -138,6 +138,7 @@ class CachePlan(_message.Message):
     PINNED_EXPLANATION_FIELD_NUMBER: _ClassVar[int]
     PLACEMENT_FIELD_NUMBER: _ClassVar[int]
     FAVOURED_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_BYTES_FIELD_NUMBER: _ClassVar[int]
     policy: _features_pb2.CachePolicy
     trainer_rows: int
     standby_rows: int
@@ -150,7 +151,8 @@ class CachePlan(_message.Message):
     pinned_explanation: str
     placement: RowPlacement
     favoured: str
-    def __init__(self, policy: _Optional[_Union[_features_pb2.CachePolicy, str]] = ..., trainer_rows: _Optional[int] = ..., standby_rows: _Optional[int] = ..., row_bytes: _Optional[int] = ..., rank_ms: _Optional[int] = ..., explanation: _Optional[str] = ..., prefetch: bool = ..., prefetch_explanation: _Optional[str] = ..., pinned_rows: _Optional[int] = ..., pinned_explanation: _Optional[str] = ..., placement: _Optional[_Union[RowPlacement, _Mapping]] = ..., favoured: _Optional[str] = ...) -> None: ...
+    reserved_bytes: int
+    def __init__(self, policy: _Optional[_Union[_features_pb2.CachePolicy, str]] = ..., trainer_rows: _Optional[int] = ..., standby_rows: _Optional[int] = ..., row_bytes: _Optional[int] = ..., rank_ms: _Optional[int] = ..., explanation: _Optional[str] = ..., prefetch: bool = ..., prefetch_explanation: _Optional[str] = ..., pinned_rows: _Optional[int] = ..., pinned_explanation: _Optional[str] = ..., placement: _Optional[_Union[RowPlacement, _Mapping]] = ..., favoured: _Optional[str] = ..., reserved_bytes: _Optional[int] = ...) -> None: ...
 
 class RowPlacement(_message.Message):
     __slots__ = ("explanation", "devices")
