@@ -34,6 +34,11 @@ const benches = {
     script: [process.execPath, 'bench/sharing/run.mjs'],
     hasPeers: false,
   },
+  'gpu-paper': {
+    what: 'what is planned for a first job on 1 to 8 GPUs, from times that were estimated',
+    script: [process.execPath, 'bench/gpu-paper/plan.mjs'],
+    hasPeers: false,
+  },
   tables: {
     what: 'imports of wide tables, CSV and Parquet, beside another build',
     script: [process.execPath, 'bench/tables/run.mjs'],
