@@ -1,5 +1,4 @@
 import { unreachable } from '../base/errors.ts';
-import { wholeDeviceOf } from '../spec/device-kinds.ts';
 import {
   afterCalibrated,
   afterCompleted,
@@ -18,6 +17,7 @@ import {
   resumeAttempt,
   suspendAttempt,
 } from './attempt.ts';
+import { clearedBy, lostWith, suspectedAfter, toldOf } from './broken-devices.ts';
 import { type DevicePlan, makePlan } from './plan.ts';
 import { preemptions } from './preempt.ts';
 import { compareJobs, grants } from './queue.ts';
@@ -160,12 +160,15 @@ function applyToAttempt(state: SchedulerState, job: ActiveJob, event: AttemptEve
     case 'executorReady':
       return put(state, job, afterReady(job, event));
     case 'executorExited': {
-      const decision = put(state, job, afterExited(job, event));
-      if (decision.state === state) return decision;
-      const { executor, outcome } = event;
-      const device = job.stage.executors.find((each) => each.executor === executor)?.device;
-      if (device === undefined || outcome.kind === 'DONE') return decision;
-      return quarantine(decision, lostWith(outcome, device, state), outcome.message);
+      const device = job.stage.executors.find((each) => each.executor === event.executor)?.device;
+      const outcome = toldOf(event.outcome, device, state.devices);
+      const decision = put(state, job, afterExited(job, { ...event, outcome }));
+      if (decision.state === state || device === undefined || outcome.kind === 'DONE') {
+        return decision;
+      }
+      const devices = suspectedAfter(outcome, device, decision.state.devices);
+      const suspected = withDevices(decision, devices);
+      return quarantine(suspected, lostWith(outcome, device, devices), outcome.message);
     }
     case 'progress':
       return put(state, job, afterProgress(job, event));
@@ -175,8 +178,10 @@ function applyToAttempt(state: SchedulerState, job: ActiveJob, event: AttemptEve
       const { reason, message } = event;
       return put(state, job, failAttempt(job, { reason, message }, event.nowMs));
     }
-    case 'completed':
-      return put(state, job, afterCompleted(job, event));
+    case 'completed': {
+      const decision = put(state, job, afterCompleted(job, event));
+      return withDevices(decision, clearedBy(job.stage.devices, decision.state.devices));
+    }
     case 'stopped':
       return job.stage.ending === null
         ? { state, commands: [] }
@@ -184,16 +189,6 @@ function applyToAttempt(state: SchedulerState, job: ActiveJob, event: AttemptEve
     default:
       return unreachable(event);
   }
-}
-
-type Outcome = EventOf<'executorExited'>['outcome'];
-
-/** What an executor's end takes along: its device, or also all that are parts of the same one. */
-function lostWith(outcome: Outcome, device: string, { devices }: SchedulerState) {
-  if (outcome.kind === 'UNKILLABLE') return [device];
-  if (outcome.kind !== 'CRASHED' || outcome.reason !== 'DEVICE_LOST') return [];
-  const whole = wholeDeviceOf(device);
-  return devices.map(({ name }) => name).filter((name) => wholeDeviceOf(name) === whole);
 }
 
 /** Grants what has become free, and says so when a drain is over. */
@@ -258,6 +253,11 @@ function drainDevice(state: SchedulerState, event: EventOf<'deviceDrained'>): De
   if (!drained || job === undefined || job.stage.allDoneAtMs !== null) return decision;
   const failure = { reason: 'DEVICE_DRAINED', message: `${device} is being drained` } as const;
   return append(decision, put(decision.state, job, failAttempt(job, failure, nowMs)));
+}
+
+function withDevices(decision: Decision, devices: SchedulerState['devices']): Decision {
+  const { state, commands } = decision;
+  return devices === state.devices ? decision : { state: { ...state, devices }, commands };
 }
 
 /** Takes devices out of service for good. */

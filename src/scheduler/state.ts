@@ -144,6 +144,11 @@ export interface Device {
   readonly quarantine: string | null;
   /** By its user, until it is wanted again. Unset: no. */
   readonly drained?: boolean;
+  /**
+   * Whether it failed a process (DEVICE_FAILED) since a job last succeeded on it: a new process is
+   * given it once more, and with the next failure it is lost. Unset: no.
+   */
+  readonly suspect?: boolean;
 }
 
 /** Whether jobs may get it. */

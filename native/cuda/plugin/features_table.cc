@@ -40,8 +40,8 @@ uint32_t Gather(gnnd_device_stream* stream, const gnnd_device_gather* args,
       .Want("out", IsEven(args->out));
   return Enqueue(stream, error, "gathering rows", fields, [&](Queue queue) {
     if (args->blocks != 0) queue.max_blocks = std::min(queue.max_blocks, args->blocks);
-    CopyRows(queue, {args->nodes, args->ranks, args->positions, args->tiers}, 0, args->count, args->row_bytes,
-             args->out, args->out_stride);
+    CopyRows(queue, {args->nodes, args->ranks, args->positions, args->tiers}, 0, args->count,
+             args->row_bytes, args->out, args->out_stride);
   });
 }
 
