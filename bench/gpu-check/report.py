@@ -13,6 +13,7 @@ class Report:
         self.stages = stages  # by name: what it is about
         self.heads = []  # a command's facts, each
         self.visits = []
+        self.added = None  # the visit that is the last entry
         path = self.folder / "report.json"
         if path.exists():
             try:
@@ -37,10 +38,10 @@ class Report:
             "skipped": visit.skipped,
             "runs": [vars(run) | {"output": run.output[-4000:]} for run in visit.runs],
         }
-        last = self.visits[-1] if self.visits else None
-        if last is not None and (last["stage"], last["began"]) == (visit.stage, visit.began):
+        if visit is self.added:
             self.visits.pop()
         self.visits.append(entry)
+        self.added = visit
         self.write()
 
     def latest(self, stage):
