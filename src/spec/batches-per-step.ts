@@ -22,10 +22,16 @@ const mostBatches = 8;
 const leastSteps = 16;
 const leastStepsPerBatch = 8;
 /**
- * What the learning rate is multiplied by at most, the root of mostBatches: with Adam, few batches
- * a step bear as many times the rate, and need it; beyond, steps were measured to get too long.
+ * What the learning rate is multiplied by. Where an epoch has few batches, steps are what is
+ * missing: as many times the rate as there are batches make up for them, to the root of
+ * mostBatches; beyond, steps were measured to get too long. Where it has many the root of the
+ * number keeps what noise a step has, as Adam wants it (Malladi et al., arXiv:2205.10287).
  */
-const mostRate = Math.sqrt(mostBatches);
+const manyBatches = 256;
+function rateFactorOf(batchesPerStep: number, batches: number): number {
+  const root = Math.sqrt(batchesPerStep);
+  return batches < manyBatches ? Math.min(batchesPerStep, Math.sqrt(mostBatches)) : root;
+}
 
 /** What decides it of a spec with every default filled in. */
 type Facts = Pick<
@@ -42,7 +48,7 @@ export interface StepChoice {
 export function automaticSteps(given: JobSpecInput, spec: Facts, batches: number): StepChoice {
   const batchesPerStep = whyOne(given, spec) === null ? mostOf(spec, batches) : 1;
   const { learningRate } = spec.training.optimizer;
-  return { batchesPerStep, learningRate: learningRate * Math.min(batchesPerStep, mostRate) };
+  return { batchesPerStep, learningRate: learningRate * rateFactorOf(batchesPerStep, batches) };
 }
 
 function mostOf({ queue: { capacity }, ...spec }: Facts, batches: number): number {

@@ -39,7 +39,8 @@ const sim = (devices: number) => ({ deviceKind: 'SIM', devices }) as const;
 const cpu = (devices: number) => ({ deviceKind: 'CPU', devices }) as const;
 const one = { threadsPerTrainer: 1 };
 /** What the learning rate is multiplied by. */
-const factorOf = (batches: number) => Math.min(batches, Math.sqrt(8));
+/** In a job whose epochs have many batches, as of this context. */
+const factorOf = (batches: number) => Math.sqrt(batches);
 
 describe('batches a step of a job that leaves them open', () => {
   const table: readonly (readonly [string, Asked, number])[] = [
@@ -97,6 +98,19 @@ describe('batches a step of a job that leaves them open', () => {
       automaticSteps(input, { ...spec, model: { ...model, type } }, 400).batchesPerStep;
     expect(of('SIGN')).toBe(4);
     expect(of('TORCHSCRIPT')).toBe(1);
+  });
+
+  test.each([
+    [34, 2, 2],
+    [100, 3, Math.sqrt(8)],
+    [255, 5, Math.sqrt(8)],
+    [256, 5, Math.sqrt(5)],
+    [512, 8, Math.sqrt(8)],
+  ])('a rate that makes up for steps where there are few: %i batches', (batches, most, factor) => {
+    const where = { ...context, trainNodes: 1024 * batches };
+    const { batchesPerStep, optimizer } = resolved(inputOf({ resources: sim(8) }), where).training;
+    expect(batchesPerStep).toBe(most);
+    expect(optimizer.learningRate).toBeCloseTo(0.003 * factor, 12);
   });
 
   test('as many as leave an epoch its steps', () => {
@@ -178,7 +192,7 @@ describe('how they came about', () => {
 
   test('by the devices that train, with the learning rate for them', () => {
     expect(text({ resources: sim(4) })).toBe(
-      '4, chosen: one for each of 4 devices that train; learning rate 0.003 times 2.83 for that',
+      '4, chosen: one for each of 4 devices that train; learning rate 0.003 times 2 for that',
     );
   });
 
