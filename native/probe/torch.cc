@@ -4,6 +4,7 @@
 #include <torch/version.h>
 
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -33,11 +34,14 @@ std::string Try(int index) {
   } catch (const c10::Error& error) {
     const std::string text = error.what_without_backtrace();
     return AnswerOf("FAILED", text.substr(0, text.find('\n')));
+  } catch (const std::exception& error) {
+    return AnswerOf("FAILED", error.what());
   }
 }
 
 std::string Probe() {
-  const bool has_cuda = at::globalContext().hasCUDA();
+  // Of the build; hasCUDA() is also false where the driver shows no GPU to it.
+  const bool has_cuda = at::globalContext().hasCUDART();
   std::vector<std::string> devices;
   const int count = has_cuda ? torch::cuda::device_count() : 0;
   for (int index = 0; index < count; ++index) devices.push_back(Try(index));

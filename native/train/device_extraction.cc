@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstdio>
 #include <string>
+#include <utility>
 
 #include "core/feature/hot_order.h"
 #include "core/graph/features.h"
@@ -183,8 +185,17 @@ Result<DeviceFeatures> DeviceFeatures::Load(const TrainOptions& options) {
   const bool is_shared = is_placed && options.device.shares != nullptr && !order.empty();
   const uint64_t all_bytes = order.size() * row_bytes;
   if (is_shared) {
-    made.shared_ =
-        GNND_VALUE(SharedDeviceBuffer::Allocate(device, all_bytes, DevicePurpose::kCache));
+    Result<SharedDeviceBuffer> shared =
+        SharedDeviceBuffer::Allocate(device, all_bytes, DevicePurpose::kCache);
+    if (shared.status().code() == Code::kDeviceMemory) {
+      // Readers of who died here still have its memory mapped, some until their next batch, which
+      // may wait for this Trainer. Rows decide no bit: it begins without its own.
+      static_cast<void>(std::fprintf(stderr, "gnnd.cache: no rows on this device: %s\n",
+                                     shared.status().message().c_str()));
+      made.cache_rows_ = 0;
+      return made;
+    }
+    made.shared_ = GNND_VALUE(std::move(shared));
   } else {
     made.cache_ =
         GNND_VALUE(DeviceBuffer<std::byte>::Allocate(device, all_bytes, DevicePurpose::kCache));
@@ -215,7 +226,7 @@ gnnd_device_row_tiers DeviceFeatures::tiers() const {
   for (const RowPlacement::Line& line : placement_.lines) {
     places.clear();
     for (const RowPlacement::Place& place : line.places) {
-      const bool is_own = place.device == placement_.device;
+      const bool is_own = place.device == placement_.device && memory() != nullptr;
       places.push_back(is_own ? memory() + place.row * row_bytes() : nullptr);
     }
     AddLine(&tiers, line.from, line.to, places);

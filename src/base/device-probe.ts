@@ -189,13 +189,16 @@ export function needsTorch({ devices }: DeviceProbe): boolean {
   return devices.some(({ hasOwnMemory }) => hasOwnMemory);
 }
 
-/** The probe with what libtorch printed about the same devices, in the same order. */
+/**
+ * The probe with what libtorch printed about the same devices, in the same order; `text` that is no
+ * answer says why there is none.
+ */
 export function withTorch(probe: DeviceProbe, text: string): DeviceProbe {
-  const torch = readTorch(text);
+  const torch = readTorch(text) ?? text.trim().slice(0, 200);
   const devices = probe.devices.map((device, place) =>
     device.hasOwnMemory ? { ...device, torch: torchAnswer(probe, torch, device, place) } : device,
   );
-  return { ...probe, torch, devices };
+  return { ...probe, torch: typeof torch === 'string' ? null : torch, devices };
 }
 
 function readTorch(text: string): TorchProbe | null {
@@ -216,12 +219,12 @@ const replaceTorch = `pip install torch in GNND_PYTHON's environment, then ${set
 
 function torchAnswer(
   { driverVersion }: DeviceProbe,
-  torch: TorchProbe | null,
+  torch: TorchProbe | string,
   { architecture }: ProbedDevice,
   place: number,
 ): ProbeAnswer {
-  if (torch === null) {
-    const message = 'libtorch, which Trainers compute with, does not load or gave no answer';
+  if (typeof torch === 'string') {
+    const message = `libtorch, which Trainers compute with, does not answer: ${torch}`;
     return { code: 'TORCH_FAILED', message, remedy: setupCommand };
   }
   const { version, cuda, devices } = torch;
@@ -240,7 +243,9 @@ function torchAnswer(
   }
   if (answer.code === 'OK') return answer;
   const message = `${named} does not compute there: ${answer.message}`;
-  const remedy = `a PyTorch that is built for sm_${architecture}: ${replaceTorch}`;
+  const remedy = /kernel image/.test(answer.message)
+    ? `a PyTorch that is built for sm_${architecture}: ${replaceTorch}`
+    : 'see what else runs there (nvidia-smi), and start the daemon again';
   return { code: 'TORCH_FAILED', message, remedy };
 }
 

@@ -17,7 +17,7 @@ import {
   resumeAttempt,
   suspendAttempt,
 } from './attempt.ts';
-import { clearedBy, lostWith, suspectedAfter, toldOf } from './broken-devices.ts';
+import { clearedBy, judged, lostWith } from './broken-devices.ts';
 import { type DevicePlan, makePlan } from './plan.ts';
 import { preemptions } from './preempt.ts';
 import { compareJobs, grants } from './queue.ts';
@@ -160,15 +160,19 @@ function applyToAttempt(state: SchedulerState, job: ActiveJob, event: AttemptEve
     case 'executorReady':
       return put(state, job, afterReady(job, event));
     case 'executorExited': {
-      const device = job.stage.executors.find((each) => each.executor === event.executor)?.device;
-      const outcome = toldOf(event.outcome, device, state.devices);
+      const { executors } = job.stage;
+      const device = executors.find((each) => each.executor === event.executor)?.device;
+      const place = {
+        ...{ jobId: event.jobId, attempt: event.attempt, executor: event.executor },
+        ...{ device: device ?? '', executors: executors.map(({ executor }) => executor) },
+      };
+      const { outcome, devices } = judged(event.outcome, place, state.devices);
       const decision = put(state, job, afterExited(job, { ...event, outcome }));
       if (decision.state === state || device === undefined || outcome.kind === 'DONE') {
         return decision;
       }
-      const devices = suspectedAfter(outcome, device, decision.state.devices);
-      const suspected = withDevices(decision, devices);
-      return quarantine(suspected, lostWith(outcome, device, devices), outcome.message);
+      const told = withDevices(decision, devices);
+      return quarantine(told, lostWith(outcome, device, devices), outcome.message);
     }
     case 'progress':
       return put(state, job, afterProgress(job, event));

@@ -144,11 +144,18 @@ export interface Device {
   readonly quarantine: string | null;
   /** By its user, until it is wanted again. Unset: no. */
   readonly drained?: boolean;
-  /**
-   * Whether it failed a process (DEVICE_FAILED) since a job last succeeded on it: a new process is
-   * given it once more, and with the next failure it is lost. Unset: no.
-   */
-  readonly suspect?: boolean;
+  /** Since it failed a process and until a job succeeds on it (broken-devices.ts). */
+  readonly suspicion?: Suspicion | null;
+  /** The job that it was lost by, where it failed that one's processes. */
+  readonly lostFor?: string;
+}
+
+/** Who met the failure that a device is suspected for. */
+export interface Suspicion {
+  readonly jobId: string;
+  readonly attempt: number;
+  /** All that ran then: one event may break several. */
+  readonly executors: readonly string[];
 }
 
 /** Whether jobs may get it. */

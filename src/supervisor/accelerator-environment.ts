@@ -1,8 +1,10 @@
 import type { Accelerator } from './seat.ts';
 
 /**
- * What an executor's environment says about devices. One device is visible to it, by its UUID, so
- * that it is number 0 for the plug-in and for torch alike; to an executor on a CPU device none is.
+ * What an executor's environment says about devices. Its own comes first, by its UUID, so that it
+ * is number 0 for the plug-in and for torch alike. After it come those whose memory it reaches: a
+ * driver promises nothing about memory of devices that a process does not see. To an executor on a
+ * CPU device none is visible.
  */
 
 /** Names that are the daemon's to set, whatever it inherited. */
@@ -27,7 +29,7 @@ export function acceleratorEnvironment(
   if (accelerator === undefined) return { CUDA_VISIBLE_DEVICES: '' };
   const share = torchBytes / Math.max(1, accelerator.totalBytes);
   return {
-    CUDA_VISIBLE_DEVICES: accelerator.uuid,
+    CUDA_VISIBLE_DEVICES: [accelerator, ...accelerator.peers].map(({ uuid }) => uuid).join(','),
     CUDA_DEVICE_ORDER: 'PCI_BUS_ID',
     // Else kernels that are compiled for this architecture go to the home folder.
     CUDA_CACHE_DISABLE: '1',

@@ -147,9 +147,7 @@ function logicalDevices(
     pci: probed.pci,
     totalBytes: probed.totalBytes,
     budgetBytes: Math.floor(usableBytes / count),
-    peers: probe.links.flatMap(({ from, to, kind: link }) =>
-      from === probed.index ? [{ name: nameOf(kind, to), link }] : [],
-    ),
+    peers: peersOf(probe, probed, kind),
     rates: { ...assumedRates, ...rates },
     bits: bitsOf(probe, probed, kind),
   };
@@ -159,6 +157,14 @@ function logicalDevices(
     node: probed.numaNode,
     accelerator,
   }));
+}
+
+function peersOf(probe: DeviceProbe, { index }: ProbedDevice, kind: AcceleratorKind) {
+  return probe.links.flatMap(({ from, to, kind: link }) => {
+    const peer = probe.devices.find((device) => device.index === to);
+    if (from !== index || peer === undefined) return [];
+    return [{ name: nameOf(kind, to), uuid: peer.uuid, link }];
+  });
 }
 
 /**

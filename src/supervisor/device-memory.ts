@@ -28,20 +28,25 @@ export interface DeviceJob {
 
 /**
  * What is reserved of a GPU before a trial has measured it, and at least: kernels that only
- * evaluations use are loaded later. Of a small one it is a quarter. Simulated devices take nothing
- * beside us unless they are told to.
+ * evaluations use are loaded later, and who shares the device has a context of its own, half a
+ * gibibyte. Of a small one it is a quarter. Simulated devices take nothing beside us unless they
+ * are told to.
  */
-const leastReserve = 2 ** 30;
+const leastReserve = 1.5 * 2 ** 30;
 /** More may be taken later than in a trial's few batches. */
 const reserveMargin = 1.1;
+/** Strangers on the device count as well, and would take all of it on paper. */
+const mostReserve = 0.5;
 
 /** Of each of these devices; 0 where none has memory of its own. `besideBytes`: as measured. */
 export function reservedBytesOf(devices: readonly CrewDevice[], besideBytes: number): number {
   const accelerators = devices.flatMap(({ accelerator }) => accelerator ?? []);
   if (accelerators.length === 0) return 0;
   const isGpu = accelerators.some(({ kind }) => kind === 'CUDA');
-  const least = isGpu ? Math.min(leastReserve, Math.floor(budgetBytesOf(devices) / 4)) : 0;
-  return Math.max(least, Math.ceil(reserveMargin * besideBytes));
+  const budgetBytes = budgetBytesOf(devices);
+  const least = isGpu ? Math.min(leastReserve, Math.floor(budgetBytes / 4)) : 0;
+  const measured = Math.min(reserveMargin * besideBytes, mostReserve * budgetBytes);
+  return Math.max(least, Math.ceil(measured));
 }
 
 /** Of an executor in this role; no plug-in on a CPU device. */
@@ -94,13 +99,19 @@ export function heldByTrainers(executors: readonly ExecutorSnapshot[]): number {
 
 /**
  * Most that was taken of a Trainer's device beside what executors of ours hold there by name: a
- * device tells how much of it is free, so that what others of the same device hold is left out.
+ * device tells how much of it is free, so that what others of the same one hold is left out, also
+ * on another logical device of it.
  */
-export function takenBeside(executors: readonly ExecutorSnapshot[]): number {
+export function takenBeside(
+  executors: readonly ExecutorSnapshot[],
+  devices: readonly CrewDevice[],
+): number {
+  const uuidOf = ({ device }: ExecutorSnapshot) => devices[device]?.accelerator?.uuid ?? device;
+
   const beside = executors.flatMap((executor) => {
     if (executor.role === 'SAMPLER') return [];
     const others = executors.filter(
-      (other) => other !== executor && other.device === executor.device,
+      (other) => other !== executor && uuidOf(other) === uuidOf(executor),
     );
     const taken = executor.counters[counters.besideBytes] ?? 0;
     return taken - others.reduce((sum, other) => sum + most([other], heldNames), 0);

@@ -187,7 +187,7 @@ export class JobCache {
     }
     // What evaluations take on the device is in its workspace, from a Trainer's start.
     this.#workBytes = held;
-    this.#besideBytes = takenBeside(executors);
+    this.#besideBytes = takenBeside(executors, devices);
     this.#samplerBytes = samplerDeviceBytes({ spec, layout, counts: dataset.counts });
     this.#tier.tried(executors, this.#rowsKept());
   }

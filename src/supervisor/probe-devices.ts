@@ -22,6 +22,8 @@ import { builtPath, devicePluginPath } from '../native/load.ts';
  */
 
 const deadlineMs = 30_000;
+/** Libtorch with CUDA is gigabytes of libraries, which a cold disk reads first. */
+const torchDeadlineMs = 120_000;
 
 export async function probeDevices(
   kind: AcceleratorKind,
@@ -42,8 +44,8 @@ export async function probeDevices(
   if ('failed' in answer) return failedProbe(answer.failed);
   const probe = readProbe(answer.text);
   if (!needsTorch(probe)) return probe;
-  const torch = await answerOf('gnnd_torch_probe', [], env);
-  return withTorch(probe, 'failed' in torch ? '' : torch.text);
+  const torch = await answerOf('gnnd_torch_probe', [], env, torchDeadlineMs);
+  return withTorch(probe, 'failed' in torch ? torch.failed : torch.text);
 }
 
 /** What a program beside the addons printed, or how it failed. */
@@ -51,11 +53,12 @@ function answerOf(
   program: string,
   args: readonly string[],
   env: NodeJS.ProcessEnv,
+  timeout = deadlineMs,
 ): Promise<{ readonly text: string } | { readonly failed: string }> {
-  const options = { env, timeout: deadlineMs, killSignal: 'SIGKILL', maxBuffer: 2 ** 24 } as const;
+  const options = { env, timeout, killSignal: 'SIGKILL', maxBuffer: 2 ** 24 } as const;
   return new Promise((resolve) => {
     execFile(builtPath(program), args, options, (error, stdout, stderr) => {
-      resolve(error === null ? { text: stdout } : { failed: howItFailed(error, stderr) });
+      resolve(error === null ? { text: stdout } : { failed: howItFailed(error, stderr, timeout) });
     });
   });
 }
@@ -96,8 +99,9 @@ export async function measureLinks(
 function howItFailed(
   error: Error & { killed?: boolean; signal?: unknown },
   stderr: string,
+  timeout: number,
 ): string {
-  if (error.killed === true) return `the driver gave no answer within ${deadlineMs / 1000} s`;
+  if (error.killed === true) return `no answer within ${timeout / 1000} s`;
   const last = stderr.trim().split('\n').at(-1) ?? '';
-  return `asking the driver failed: ${error.signal ?? error.message} ${last}`.trim();
+  return `asking failed: ${error.signal ?? error.message} ${last}`.trim();
 }

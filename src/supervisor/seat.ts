@@ -28,6 +28,7 @@ export interface CrewDevice {
 
 export interface DevicePeer {
   readonly name: string;
+  readonly uuid: string;
   readonly link: LinkKind;
 }
 

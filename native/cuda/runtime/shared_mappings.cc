@@ -3,6 +3,9 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <chrono>
+#include <thread>
+
 // Unproven: no GPU has run this yet (docs/gpu.md).
 
 namespace gnnd::cuda {
@@ -43,12 +46,16 @@ struct Driver {
   // All of them are there since CUDA 10.2, as they were then.
   template <typename Function>
   void Find(const char* name, Function* function) {
-    constexpr unsigned int kVersion = 12000;
+    [[maybe_unused]] constexpr unsigned int kVersion = 12000;
     cudaDriverEntryPointQueryResult result{};
     void* found = nullptr;
-    if (cudaGetDriverEntryPointByVersion(name, &found, kVersion, cudaEnableDefault, &result) !=
-            cudaSuccess ||
-        result != cudaDriverEntryPointSuccess) {
+#if CUDART_VERSION >= 12050
+    const cudaError_t error =
+        cudaGetDriverEntryPointByVersion(name, &found, kVersion, cudaEnableDefault, &result);
+#else
+    const cudaError_t error = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result);
+#endif
+    if (error != cudaSuccess || result != cudaDriverEntryPointSuccess) {
       static_cast<void>(cudaGetLastError());
       is_complete = false;
       return;
@@ -124,6 +131,30 @@ int Mapped(CUmemGenericAllocationHandle handle, CUdevice device, uint64_t bytes,
   return 0;
 }
 
+// Whether nothing works any more in this process after a driver's error.
+bool BreaksContext(int error) {
+  return error == CUDA_ERROR_ECC_UNCORRECTABLE || error == CUDA_ERROR_NVLINK_UNCORRECTABLE ||
+         (error >= CUDA_ERROR_ILLEGAL_ADDRESS && error <= CUDA_ERROR_LAUNCH_FAILED);
+}
+
+// Of opening what others share, which is worth much and needed by nobody: no answer but a broken
+// context is more than a refusal. Drivers were seen to answer CUDA_ERROR_UNKNOWN there.
+int Optional(int error) { return BreaksContext(error) ? error : kNotSupported; }
+
+// Memory of a Trainer that died goes when the last of its readers has seen that, which may take
+// them a batch: whoever steps in for it waits a while for that.
+int Created(CUdevice device, uint64_t bytes, CUmemGenericAllocationHandle* handle) {
+  constexpr auto kPause = std::chrono::milliseconds(100);
+  constexpr int kTries = 100;
+  const CUmemAllocationProp properties = PropertiesOn(device);
+  CUresult error = CUDA_ERROR_OUT_OF_MEMORY;
+  for (int left = kTries; left > 0 && error == CUDA_ERROR_OUT_OF_MEMORY; --left) {
+    if (left < kTries) std::this_thread::sleep_for(kPause);
+    error = TheDriver().create(handle, bytes, &properties, 0);
+  }
+  return error;
+}
+
 // Neither a descriptor nor a mapping of memory that has no descriptor.
 int AllocatePlain(uint64_t bytes, void** memory) {
   const cudaError_t error = cudaMalloc(memory, bytes);
@@ -140,21 +171,23 @@ int SharedMappings::Allocate(uint64_t bytes, void** memory, SharedMemory* shared
   if (!ExportsDescriptors(device)) return AllocatePlain(bytes, memory);
   const Driver& driver = TheDriver();
   if (const int error = RoundToGranularity(device, &bytes); error != 0) return error;
-  const CUmemAllocationProp properties = PropertiesOn(device);
   CUmemGenericAllocationHandle handle = 0;
-  if (const CUresult error = driver.create(&handle, bytes, &properties, 0); error != CUDA_SUCCESS) {
-    return error;
+  int error = Created(device, bytes, &handle);
+  if (error == 0) {
+    error = Mapped(handle, device, bytes, memory);
+    if (error != 0) driver.release(handle);
   }
-  const int error = Mapped(handle, device, bytes, memory);
+  if (error == CUDA_ERROR_OUT_OF_MEMORY || BreaksContext(error)) return error;
+  // A sandbox or a virtual GPU may refuse what the device says it can: others then read the rows
+  // elsewhere.
+  if (error != 0) return AllocatePlain(bytes, memory);
   int descriptor = -1;
-  // Who cannot export it has it all the same: others read their rows elsewhere.
-  if (error == 0 &&
-      driver.to_descriptor(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) ==
-          CUDA_SUCCESS) {
+  // Who cannot export it has it all the same.
+  if (driver.to_descriptor(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) ==
+      CUDA_SUCCESS) {
     *shared = {descriptor, 0, bytes};
   }
   driver.release(handle);
-  if (error != 0) return error;
   const std::lock_guard lock(mutex_);
   mapped_[*memory] = bytes;
   return 0;
@@ -170,11 +203,11 @@ int SharedMappings::Open(const SharedMemory& shared, void** memory) {
   if (const CUresult error =
           driver.from_descriptor(&handle, descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
       error != CUDA_SUCCESS) {
-    return error;
+    return Optional(error);
   }
   const int error = Mapped(handle, device, shared.bytes, memory);
   driver.release(handle);
-  if (error != 0) return error;
+  if (error != 0) return Optional(error);
   const std::lock_guard lock(mutex_);
   mapped_[*memory] = shared.bytes;
   return 0;
@@ -189,6 +222,8 @@ int SharedMappings::Free(void* memory) {
     bytes = found->second;
     mapped_.erase(found);
   }
+  // Unlike cudaFree, unmapping waits for nobody who may still read.
+  static_cast<void>(cudaDeviceSynchronize());
   const auto address = reinterpret_cast<CUdeviceptr>(memory);
   const CUresult unmapped = TheDriver().unmap(address, bytes);
   const CUresult given_back = TheDriver().give_back(address, bytes);

@@ -113,7 +113,8 @@ int SimDevice::OpenShared(const cuda::SharedMemory& shared, void** memory,
                           const std::function<bool(uint32_t, uint32_t)>& reaches) {
   const std::lock_guard lock(mutex_);
   if (broken_ != 0) return broken_;
-  if (!reaches(number_, shared.device)) return kPeerAccessUnsupported;
+  const bool is_own = shared.device == number_;
+  if (!is_own && !reaches(number_, shared.device)) return kPeerAccessUnsupported;
   Result<Mapping> mapping = Mapping::Map(shared.fd, /*writable=*/false);
   if (!mapping.ok()) return kMemoryAllocation;
   *memory = mapping->data();

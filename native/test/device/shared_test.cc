@@ -71,6 +71,31 @@ TEST_CASE("a device's kernels read the rows that a linked one shares") {
   }
 }
 
+// What one GPU can show of it: bench/gpu-check runs this there.
+TEST_CASE("shared memory that was opened is read after its owner has released it") {
+  const SimPlugin plugin(SimPlugin::Environment{});
+  const auto owner = plugin.Open();
+  const auto reader = plugin.Open();
+  constexpr uint32_t kRows = 100;
+  std::optional<SharedDeviceBuffer> shared = Shared(*owner, Numbers(kRows, 1000));
+  const OpenedDeviceMemory opened = Get(OpenedDeviceMemory::Open(*reader, shared->handle()));
+  Arrays arrays(*reader);
+  const std::vector<uint32_t> ranks{99, 0, 50, 7};
+  gnnd_device_gather args{};
+  args.ranks = arrays.Put(ranks);
+  args.count = ranks.size();
+  args.row_bytes = sizeof(uint32_t);
+  args.out_stride = sizeof(uint32_t);
+  AddPrefix(&args.tiers, kRows, opened.data());
+  for (const bool is_there : {true, false}) {
+    if (!is_there) shared.reset();
+    auto* const out = arrays.Room<uint32_t>(ranks.size());
+    args.out = out;
+    arrays.Call(arrays.table().gather, args);
+    CHECK(arrays.Take(out, ranks.size()) == std::vector<uint32_t>{1099, 1000, 1050, 1007});
+  }
+}
+
 TEST_CASE("shared memory is counted in whole blocks, and what is opened is not") {
   const SimPlugin plugin = Linked();
   const auto reader = plugin.Open({.index = 0});

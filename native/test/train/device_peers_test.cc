@@ -46,6 +46,31 @@ Segment SegmentOfTwo() {
   return Get(Segment::Attach(fd.get(), Access::kReadWrite));
 }
 
+TEST_CASE("a Trainer whose rows find no memory trains without them, to the same bits") {
+  // The parameters' is the first allocation, the gradient's the second.
+  const SimPlugin plugin(SimPlugin::Environment{{"GNND_SIM_FAULT", "memory:3"}});
+  const auto here = plugin.Open();
+  Segment segment = SegmentOfTwo();
+  const RowShares shares(segment);
+  Data data(21);
+  data.AddSamples(false);
+  TrainOptions options = data.Options(ModelType::kGraphSage, /*is_half=*/false);
+  Loop on_cpu(options);
+  options.device.device = here.get();
+  options.device.placement = PlacementOf(0);
+  options.device.shares = &shares;
+  options.device.incarnation = 1;
+  Loop loop(options);
+  for (const Sample& sample : data.samples) {
+    loop.Step(sample);
+    on_cpu.Step(sample);
+    CHECK(SameBits(loop.gradient(), on_cpu.gradient()));
+    const auto [rows, bytes] = loop.extracted().traffic;
+    CHECK(rows[static_cast<uint32_t>(Tier::kDevice)] == 0);
+  }
+  CHECK_FALSE(shares.Of(0).has_value());
+}
+
 TEST_CASE(
     "rows in another Trainer's memory leave the processor's bits, while it is there and after") {
   for (const char* const seed : {"1", "2"}) {

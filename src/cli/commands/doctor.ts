@@ -198,7 +198,10 @@ function cudaFindings(env: Session['io']['env']): readonly Finding[] {
   const probe = answer === null ? null : readProbe(answer);
   if (probe === null || !needsTorch(probe)) return gpuFindings(probe, driver);
   const torch = outputOf(join(folder, 'gnnd_torch_probe'), [], 60_000);
-  return gpuFindings(withTorch(probe, torch ?? ''), driver);
+  return gpuFindings(
+    withTorch(probe, torch ?? 'gnnd_torch_probe is missing, fails or takes over a minute'),
+    driver,
+  );
 }
 
 async function daemonFinding(session: Session): Promise<Finding> {

@@ -42,6 +42,12 @@ test('an executor on a GPU sees that one alone, and no more memory than it has',
   });
 });
 
+test('an executor sees its own GPU first, and those whose memory it reads', () => {
+  const peers = ['GPU-3', 'GPU-9'].map((uuid) => ({ name: uuid, uuid, link: 'NVLINK' as const }));
+  const { CUDA_VISIBLE_DEVICES } = environment({ ...gpu, peers });
+  expect(CUDA_VISIBLE_DEVICES).toBe('GPU-7,GPU-3,GPU-9');
+});
+
 test('PyTorch has a part of the device, not all of the budget once more', () => {
   expect(environment(gpu, 1.5e9)).toMatchObject({
     PYTORCH_CUDA_ALLOC_CONF: 'per_process_memory_fraction:0.0100',

@@ -23,7 +23,14 @@ function jobOf(standby: StandbyPolicy, algorithm = 'KHOP_UNIFORM', reservedBytes
 function sim(name: string, budgetBytes: number): CrewDevice {
   const accelerator = {
     kind: 'SIM',
-    ...{ uuid: 'SIM-0', product: '', pci: '', peers: [], rates: { HOST: 10 }, bits: '' },
+    ...{
+      uuid: `SIM ${name.split('/')[0]}`,
+      product: '',
+      pci: '',
+      peers: [],
+      rates: { HOST: 10 },
+      bits: '',
+    },
     totalBytes: 2 * budgetBytes,
     budgetBytes,
   } as const;
@@ -96,28 +103,35 @@ function executor(
 }
 
 describe('what is reserved of a device', () => {
-  it('is a gibibyte of a GPU before anything was measured, nothing of cores', () => {
+  it('is one and a half gibibytes of a GPU before anything was measured, nothing of cores', () => {
     const gpu = sim('cuda:0', 80e9);
     const cuda = { ...gpu, accelerator: { ...gpu.accelerator, kind: 'CUDA' } } as CrewDevice;
-    expect(reservedBytesOf([cuda], 0)).toBe(2 ** 30);
+    expect(reservedBytesOf([cuda], 0)).toBe(1.5 * 2 ** 30);
     expect(reservedBytesOf([cuda, cpu], 2e9)).toBe(2.2e9);
     const slice = { ...cuda, accelerator: { ...cuda.accelerator, budgetBytes: 2e9 } };
     expect(reservedBytesOf([slice as CrewDevice, cuda], 0)).toBe(0.5e9);
     expect(reservedBytesOf([cpu], 0)).toBe(0);
     expect(reservedBytesOf([gpu], 0)).toBe(0);
     expect(reservedBytesOf([gpu], 1000)).toBe(1100);
+    // Strangers on the device are no reason to leave it all to them.
+    expect(reservedBytesOf([cuda], 79e9)).toBe(40e9);
   });
 
   it('is what Trainers found taken beside what executors on the same device hold', () => {
     const sampler = { heldTopologyBytes: 500, heldWorkspaceBytes: 100, besideBytes: 9e9 };
-    expect(
-      takenBeside([
-        executor('SAMPLER', sampler, 0),
-        executor('STANDBY', { besideBytes: 1000, heldWorkspaceBytes: 50 }, 0),
-        executor('TRAINER', { besideBytes: 300, heldWorkspaceBytes: 50 }, 1),
-      ]),
-    ).toBe(400);
-    expect(takenBeside([executor('TRAINER', {})])).toBe(0);
+    const devices = [sim('cuda:0', 80e9), sim('cuda:1', 80e9)];
+    const crew = [
+      executor('SAMPLER', sampler, 0),
+      executor('STANDBY', { besideBytes: 1000, heldWorkspaceBytes: 50 }, 0),
+      executor('TRAINER', { besideBytes: 300, heldWorkspaceBytes: 50 }, 1),
+    ];
+    expect(takenBeside(crew, devices)).toBe(400);
+    expect(takenBeside([executor('TRAINER', {})], devices)).toBe(0);
+    // Two logical devices of one.
+    const halves = [sim('cuda:0/0', 40e9), sim('cuda:0/1', 40e9)];
+    const first = executor('TRAINER', { besideBytes: 900 }, 0);
+    const second = executor('TRAINER', { besideBytes: 100, heldCacheBytes: 700 }, 1);
+    expect(takenBeside([first, second], halves)).toBe(200);
   });
 });
 

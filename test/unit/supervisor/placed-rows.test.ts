@@ -22,7 +22,7 @@ function device(index: number, peers: readonly number[], of: LinkRates = rates):
     accelerator: {
       ...{ kind: 'SIM', uuid: `SIM-${index}`, product: '', pci: '', bits: '' },
       ...{ totalBytes: 1e9, budgetBytes: 1e9, rates: of },
-      peers: peers.map((peer) => ({ name: `sim:${peer}`, link: 'NVLINK' })),
+      peers: peers.map((peer) => ({ name: `sim:${peer}`, uuid: `sim:${peer}`, link: 'NVLINK' })),
     },
   };
 }
