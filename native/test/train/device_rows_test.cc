@@ -1,3 +1,4 @@
+#include <ATen/Context.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -238,6 +239,20 @@ TEST_CASE("device rows: the device's own rows make the same model, in every type
       }
     }
   }
+}
+
+TEST_CASE("device rows: products are as exact as the job says, whatever torch was told before") {
+  const Stored stored(RowType::kFloat32);
+  const SimPlugin plugin(SimPlugin::Environment{});
+  const auto device = plugin.Open();
+  at::globalContext().setAllowTF32CuBLAS(true);
+  at::globalContext().setAllowBF16ReductionCuBLAS(true);
+  RowsOptions options = OptionsOf(stored, SpecOf(ModelType::kSgc));
+  options.device = device.get();
+  const std::unique_ptr<TorchWork> work = Get(CreateRowsWork(options));
+  CHECK_FALSE(at::globalContext().allowTF32CuBLAS());
+  CHECK(at::globalContext().allowBF16ReductionCuBLAS() ==
+        at::CuBLASReductionOption::DisallowReducedPrecisionAllowSplitK);
 }
 
 TEST_CASE("device rows: nothing is allocated or registered once batches have their room") {
