@@ -47,6 +47,24 @@ SharedDeviceBuffer Shared(const Device& device, const std::vector<uint32_t>& wor
   return buffer;
 }
 
+// Rows of one word each, of these ranks, as a kernel of the device reads them.
+std::vector<uint32_t> SomeRows(const Device& device, const void* rows, uint32_t count) {
+  Arrays arrays(device);
+  const std::vector<uint32_t> ranks{99, 0, 50, 7};
+  gnnd_device_gather args{};
+  args.ranks = arrays.Put(ranks);
+  args.count = ranks.size();
+  args.row_bytes = sizeof(uint32_t);
+  args.out_stride = sizeof(uint32_t);
+  AddPrefix(&args.tiers, count, rows);
+  auto* const out = arrays.Room<uint32_t>(ranks.size());
+  args.out = out;
+  arrays.Call(arrays.table().gather, args);
+  return arrays.Take(out, ranks.size());
+}
+// Of numbers from 1000 on.
+const std::vector<uint32_t> kSomeRows{1099, 1000, 1050, 1007};
+
 TEST_CASE("a device's kernels read the rows that a linked one shares") {
   for (const char* const seed : {"1", "2", "3"}) {
     const SimPlugin plugin = Linked(seed);
@@ -56,18 +74,7 @@ TEST_CASE("a device's kernels read the rows that a linked one shares") {
     const SharedDeviceBuffer shared = Shared(*owner, Numbers(kRows, 1000));
     const OpenedDeviceMemory opened = Get(OpenedDeviceMemory::Open(*reader, shared.handle()));
     CHECK(opened.data() != shared.data());
-    Arrays arrays(*reader);
-    const std::vector<uint32_t> ranks{99, 0, 50, 7};
-    gnnd_device_gather args{};
-    args.ranks = arrays.Put(ranks);
-    args.count = ranks.size();
-    args.row_bytes = sizeof(uint32_t);
-    args.out_stride = sizeof(uint32_t);
-    AddPrefix(&args.tiers, kRows, opened.data());
-    auto* const out = arrays.Room<uint32_t>(ranks.size());
-    args.out = out;
-    arrays.Call(arrays.table().gather, args);
-    CHECK(arrays.Take(out, ranks.size()) == std::vector<uint32_t>{1099, 1000, 1050, 1007});
+    CHECK(SomeRows(*reader, opened.data(), kRows) == kSomeRows);
   }
 }
 
@@ -79,20 +86,9 @@ TEST_CASE("shared memory that was opened is read after its owner has released it
   constexpr uint32_t kRows = 100;
   std::optional<SharedDeviceBuffer> shared = Shared(*owner, Numbers(kRows, 1000));
   const OpenedDeviceMemory opened = Get(OpenedDeviceMemory::Open(*reader, shared->handle()));
-  Arrays arrays(*reader);
-  const std::vector<uint32_t> ranks{99, 0, 50, 7};
-  gnnd_device_gather args{};
-  args.ranks = arrays.Put(ranks);
-  args.count = ranks.size();
-  args.row_bytes = sizeof(uint32_t);
-  args.out_stride = sizeof(uint32_t);
-  AddPrefix(&args.tiers, kRows, opened.data());
   for (const bool is_there : {true, false}) {
     if (!is_there) shared.reset();
-    auto* const out = arrays.Room<uint32_t>(ranks.size());
-    args.out = out;
-    arrays.Call(arrays.table().gather, args);
-    CHECK(arrays.Take(out, ranks.size()) == std::vector<uint32_t>{1099, 1000, 1050, 1007});
+    CHECK(SomeRows(*reader, opened.data(), kRows) == kSomeRows);
   }
 }
 
