@@ -48,6 +48,7 @@ endforeach()
 # dropped one at a time. It compiles the protocol anew and must not link gnnd_core.
 file(GLOB fault_sources CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/native/core/ledger/*.cc
+  ${CMAKE_SOURCE_DIR}/native/core/image/*.cc
   ${CMAKE_SOURCE_DIR}/native/test/core/ledger/*_test.cc
   ${CMAKE_SOURCE_DIR}/native/test/core/executor/*_test.cc)
 list(FILTER fault_sources EXCLUDE REGEX explore_test)  # explores a model, not this code

@@ -16,7 +16,7 @@ list(GET torch_facts 0 torch_dir)
 list(GET torch_facts 1 torch_version)
 message(STATUS "PyTorch ${torch_version} in ${torch_dir}")
 
-# OpenBLAS (train/product.h) from the wheel beside it.
+# OpenBLAS (train/ops/product.h) from the wheel beside it.
 execute_process(
   COMMAND ${GNND_PYTHON} -c
     "import importlib.util as u,importlib.metadata as m,os;print(os.path.dirname(u.find_spec('scipy_openblas32').origin));print(m.version('scipy-openblas32'))"
@@ -47,7 +47,7 @@ target_include_directories(openblas_wheel SYSTEM INTERFACE ${openblas_dir}/inclu
 target_link_libraries(openblas_wheel INTERFACE ${openblas_dir}/lib/libscipy_openblas.so)
 gnnd_wheel_link(openblas ${openblas_dir}/lib)
 
-# oneDNN (train/product.h) from its wheels beside them, which there are for x86-64 only;
+# oneDNN (train/ops/product.h) from its wheels beside them, which there are for x86-64 only;
 # without it all products run on OpenBLAS.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   execute_process(

@@ -26,7 +26,7 @@ GNND_DEVICE float SumOfParts(float sum) {
   return sum + ShuffleXor(PartsMask(), sum, 1, kParts);
 }
 
-// term(c), summed over columns as train/ops.h sums a product of rows.
+// term(c), summed over columns as train/ops/ops.h sums a product of rows.
 template <typename Term>
 GNND_DEVICE float SumInParts(uint32_t columns, const Term& term) {
   float sum = 0;

@@ -1,8 +1,8 @@
 #include "cuda/groups.cuh"
 #include "cuda/operators.h"
 
-// What attention computes of a number a row and head and a vector a head, as train/cpu_attention.cc
-// does.
+// What attention computes of a number a row and head and a vector a head, as
+// train/ops/cpu_attention.cc does.
 
 namespace gnnd::cuda {
 namespace {

@@ -2,7 +2,7 @@
 #include "cuda/groups.cuh"
 #include "cuda/operators.h"
 
-// What follows hidden layers, as train/cpu_finish.cc computes it. Eight lanes are a row's.
+// What follows hidden layers, as train/ops/cpu_finish.cc computes it. Eight lanes are a row's.
 
 namespace gnnd::cuda {
 namespace {

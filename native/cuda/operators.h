@@ -143,8 +143,8 @@ void RunDropout(const Queue& queue, const DropoutRows<float>& op, uint32_t begin
 void RunDropout(const Queue& queue, const DropoutRows<double>& op, uint32_t begin, uint32_t end);
 void RunDropout(const Queue& queue, const DropoutBfloat16& op, uint32_t begin, uint32_t end);
 
-// Means over edges (train/operators.h): scale[d] = 1 / the sum of a destination's weights, 0 where
-// that is not above 0; scaled[e] = scale[d] * weight[e] where there is room for it.
+// Means over edges (train/ops/operators.h): scale[d] = 1 / the sum of a destination's weights, 0
+// where that is not above 0; scaled[e] = scale[d] * weight[e] where there is room for it.
 struct MeanScalesTask {
   const uint32_t* indptr = nullptr;  // [num_dst + 1]
   const float* weight = nullptr;     // [num_edges]; null = 1
@@ -175,7 +175,7 @@ void DropoutGradient(const Queue& queue, const double* out, const double* grad, 
 void DropoutGradient(const Queue& queue, const Bfloat16* out, const Bfloat16* grad, uint64_t count,
                      float scale, Bfloat16* grad_in);
 
-// What follows hidden layers (train/after_layer.h).
+// What follows hidden layers (train/ops/after_layer.h).
 enum class Activated : uint32_t { kRelu = 1, kElu = 2, kLeakyRelu = 3 };
 void Activate(const Queue& queue, Activated activation, float* values, uint64_t count);
 // grad *= the derivative where the activation gave out * inverse_scale.
@@ -237,7 +237,7 @@ struct ScoreSumsTask {
 };
 void SumScores(const Queue& queue, const ScoreSumsTask& task);
 
-// What models over rows compute (train/row_ops.h).
+// What models over rows compute (train/ops/row_ops.h).
 struct BatchNormTask {
   const float* x = nullptr;  // [rows, columns]
   uint32_t rows = 0;

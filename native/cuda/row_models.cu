@@ -4,7 +4,7 @@
 #include "cuda/groups.cuh"
 #include "cuda/operators.h"
 
-// What models over rows of propagated features compute, as train/cpu_row_models.cc does it.
+// What models over rows of propagated features compute, as train/ops/cpu_row_models.cc does it.
 
 namespace gnnd::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #include "cuda/operators.h"
 
 // What training does with rows and edges beside sums over edges, dropout and attention: as
-// train/cpu_operators.cc does it.
+// train/ops/cpu_operators.cc does it.
 
 namespace gnnd::cuda {
 namespace {

@@ -36,7 +36,7 @@ export function evaluationPlanOf(
   };
 }
 
-/** Of native/train/rows_work.cc. */
+/** Of native/train/work/rows_work.cc. */
 const rowsOfChunk = 4096;
 
 /** Rows are evaluated as they lie in their files: nothing is kept between them. */

@@ -210,7 +210,7 @@ export function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
     OMP_DYNAMIC: 'false',
     MKL_DYNAMIC: 'false',
     ...(options.determinism === 'RELAXED' ? {} : reproducibleMkl(options.instructionSet)),
-    // The Trainer's matrix products (native/train/product.h), on its own OpenMP threads.
+    // The Trainer's matrix products (native/train/ops/product.h), on its own OpenMP threads.
     OPENBLAS_CORETYPE: openblasCores[options.instructionSet],
     OPENBLAS_NUM_THREADS: '1',
     ...oneDnnLimits[options.instructionSet],

@@ -28,7 +28,7 @@ export interface CachedRows {
 
 export const noCachedRows: CachedRows = { rows: 0, rowBytes: 0 };
 
-/** As native/train/history.h has it, which checks it. */
+/** As native/train/layers/history.h has it, which checks it. */
 function rowBytesOf({ model, training }: JobSpec): number {
   const isAttention = model.type === 'GAT' || model.type === 'GATV2';
   const isPlain = model.activation === 'RELU' && model.normalization === 'NONE';

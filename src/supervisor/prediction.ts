@@ -19,7 +19,7 @@ export function predict(
   return partsOf(streamTask(start, task));
 }
 
-/** native/train/prediction_stream.h */
+/** native/train/work/prediction_stream.h */
 const frameKinds = { progress: 1, file: 2, data: 3 } as const;
 const headBytes = 8;
 

@@ -20,7 +20,7 @@ export function tokenBytes({ rowDtype }: JobSpec['propagation'], numFeatures: nu
   return numFeatures * valueBytes[rowDtype];
 }
 
-/** Rows of a chunk of an evaluation, as native/train/row_files.h has them. */
+/** Rows of a chunk of an evaluation, as native/train/input/row_files.h has them. */
 const evaluatedRows = 4096;
 
 /**

@@ -3,7 +3,7 @@ import { readTokens } from './row-sizes.ts';
 
 /**
  * What a Trainer of a model over rows has in memory while it computes, at most: every tensor of a
- * pass (native/train/row_model.cc) and its gradient, none given back before the end. In place of a
+ * pass (native/train/layers/row_model.cc) and its gradient, none given back before the end. In place of a
  * trial run, which would take a propagation that is not there yet when a job is created. Shown to
  * bound real runs by test/e2e/row-memory.test.ts.
  */
@@ -19,7 +19,7 @@ export interface RowShape {
 
 type Spec = Pick<JobSpec, 'model' | 'propagation' | 'training'>;
 
-/** As native/train/row_files.h has: rows of a chunk of an evaluation. */
+/** As native/train/input/row_files.h has: rows of a chunk of an evaluation. */
 const evaluatedRows = 4096;
 /** As native/core/executor has buffers of extraction. */
 const extractBuffers = 2;

@@ -26,7 +26,7 @@
 
 #include "bench_util.h"
 #include "core/base/check.h"
-#include "train/ops.h"
+#include "train/ops/ops.h"
 
 namespace gnnd::bench {
 namespace {

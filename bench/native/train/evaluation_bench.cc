@@ -39,10 +39,10 @@
 #include "core/base/prefetch.h"
 #include "core/executor/eval_scratch.h"
 #include "power_law_graph.h"
-#include "train/affine.h"
-#include "train/eval_plan.h"
-#include "train/model.h"
-#include "train/torch_work.h"
+#include "train/evaluate/eval_plan.h"
+#include "train/layers/model.h"
+#include "train/ops/affine.h"
+#include "train/work/torch_work.h"
 
 namespace gnnd::bench {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "bench_util.h"
 #include "core/base/check.h"
-#include "train/torch_work.h"
+#include "train/work/torch_work.h"
 
 namespace gnnd::bench {
 namespace {

@@ -39,7 +39,7 @@
 #include "core/sample/sampler.h"
 #include "power_law_graph.h"
 #include "served_bench.h"
-#include "train/torch_work.h"
+#include "train/work/torch_work.h"
 
 namespace gnnd::bench {
 namespace {

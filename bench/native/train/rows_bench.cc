@@ -42,7 +42,7 @@
 #include "core/prepare/propagation.h"
 #include "core/prepare/row_files.h"
 #include "train/bench_util.h"
-#include "train/rows_work.h"
+#include "train/work/rows_work.h"
 
 namespace gnnd::bench {
 namespace {

@@ -27,7 +27,7 @@
 #include "core/base/memfd.h"
 #include "core/sample/sampler.h"
 #include "served_bench.h"
-#include "train/torch_work.h"
+#include "train/work/torch_work.h"
 
 namespace gnnd::bench {
 namespace {

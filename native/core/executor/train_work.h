@@ -13,7 +13,7 @@
 
 // What a Trainer computes, apart from when: the Trainer loop (trainer_loop.h) decides which batch
 // is due and what is committed; an implementation of this interface does the arithmetic. The
-// product's is train/torch_work.h; tests of the segment's rules use one that needs no torch.
+// product's is train/work/torch_work.h; tests of the segment's rules use one that needs no torch.
 //
 // Every function is a pure function of its arguments and of what Extract read: the same inputs give
 // the same bits, whichever Trainer and whichever thread runs it. All calls come from one thread,

@@ -17,8 +17,9 @@ enum class ModelType : uint32_t {
   kGat = 3,
   kGatV2 = 4,
   kPinSage = 5,
-  kScript = 6,  // a user's TorchScript module (train/script_model.h), which brings its own tensors
-  kSgc = 7,     // models over propagated rows (row_manifest.h)
+  kScript =
+      6,  // a user's TorchScript module (train/layers/script_model.h), which brings its own tensors
+  kSgc = 7,  // models over propagated rows (row_manifest.h)
   kSign = 8,
   kHoga = 9,
 };

@@ -350,7 +350,7 @@ enum gnnd_device_activation { /* as Activation of core/model/model_spec.h */
 };
 
 /* values = activation(values), or with `out`, values *= its derivative where it gave
- * out * inverse_scale (train/after_layer.h). */
+ * out * inverse_scale (train/ops/after_layer.h). */
 typedef struct gnnd_device_activation_rows {
   uint32_t activation;
   float inverse_scale;

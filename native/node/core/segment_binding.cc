@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/ledger/image.h"
+#include "core/image/image.h"
 #include "core/ledger/segment.h"
 #include "node/core/bindings.h"
 #include "node/core/segment_tables.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/executor/switch_profit.h"
-#include "core/ledger/image.h"
+#include "core/image/image.h"
 #include "core/ledger/segment.h"
 #include "node/tables.h"
 

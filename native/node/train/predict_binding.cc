@@ -6,8 +6,8 @@
 #include "node/tables.h"
 #include "node/train/bindings.h"
 #include "node/train/predicted_nodes.h"
-#include "train/prediction_stream.h"
-#include "train/rows_work.h"
+#include "train/work/prediction_stream.h"
+#include "train/work/rows_work.h"
 
 // Predictions of a trained model.
 
@@ -42,7 +42,7 @@ inline constexpr auto kTable<PredictOptions> = StructOf(
     Field{"scratchFolder", [](auto& options) -> auto& { return options.place.folder; }},
     Field{"topologyFd", &PredictOptions::topology_fd},
     Field{"outputFd", &PredictOptions::output_fd,
-          "Receives frames (native/train/prediction_stream.h)."});
+          "Receives frames (native/train/work/prediction_stream.h)."});
 
 namespace {
 

@@ -13,9 +13,9 @@
 #include "node/tables.h"
 #include "node/train/bindings.h"
 #include "node/train/predicted_nodes.h"
-#include "train/rows_work.h"
-#include "train/script_model.h"
-#include "train/torch_work.h"
+#include "train/layers/script_model.h"
+#include "train/work/rows_work.h"
+#include "train/work/torch_work.h"
 
 // A Trainer's life.
 

@@ -1,4 +1,4 @@
-#include "train/affine.h"
+#include "train/ops/affine.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -13,8 +13,8 @@
 #include <random>
 #include <vector>
 
-#include "train/parallel.h"
-#include "train/product.h"
+#include "train/ops/parallel.h"
+#include "train/ops/product.h"
 
 namespace gnnd {
 namespace {

@@ -12,7 +12,7 @@
 #include "test/device/support.h"
 #include "test/support/halves.h"
 #include "test/support/npy_files.h"
-#include "train/torch_work.h"
+#include "train/work/torch_work.h"
 
 // Evaluations on a simulated device: what comes out has the processor's bits, whatever room it has,
 // and chunks are computed there.

@@ -19,7 +19,7 @@
 #include "evaluate.h"
 #include "test/device/support.h"
 #include "test/support/npy_files.h"
-#include "train/rows_work.h"
+#include "train/work/rows_work.h"
 
 // A Trainer of a model over rows on a simulated device beside one on the processor: gradients,
 // losses, evaluations and what comes of them have the same bits, wherever rows are.

@@ -12,7 +12,7 @@
 #include "core/kernels/row_tiers.h"
 #include "device_data.h"
 #include "test/device/support.h"
-#include "train/device_extraction.h"
+#include "train/device/device_extraction.h"
 #include "training_loop.h"
 
 // A Trainer on a simulated device beside one on the processor: extraction, forward, backward and

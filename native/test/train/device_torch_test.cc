@@ -9,11 +9,11 @@
 
 #include "device_data.h"
 #include "test/device/support.h"
-#include "train/device_operators.h"
-#include "train/device_stream.h"
-#include "train/torch_failure.h"
-#include "train/torch_work.h"
-#include "train/workspace.h"
+#include "train/ops/device_operators.h"
+#include "train/ops/device_stream.h"
+#include "train/ops/torch_failure.h"
+#include "train/ops/workspace.h"
+#include "train/work/torch_work.h"
 
 // What torch computes on a device, and how it fails there: a simulated device stands in for its
 // allocator, cuBLAS and CUDA.

@@ -9,7 +9,7 @@
 
 #include "core/kernels/optimizer.h"
 #include "partition.h"
-#include "train/torch_work.h"
+#include "train/work/torch_work.h"
 
 namespace gnnd {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/executor/train_work.h"
-#include "train/torch_work.h"
+#include "train/work/torch_work.h"
 
 namespace gnnd::test {
 

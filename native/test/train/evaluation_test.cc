@@ -9,7 +9,7 @@
 #include "core/executor/eval_scratch.h"
 #include "evaluate.h"
 #include "partition.h"
-#include "train/torch_work.h"
+#include "train/work/torch_work.h"
 #include "training_loop.h"
 
 // Exact and sampled evaluation: what comes out, and how many rows are computed for it.

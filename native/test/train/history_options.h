@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "train/history.h"
-#include "train/train_options.h"
+#include "train/input/train_options.h"
+#include "train/layers/history.h"
 
 namespace gnnd::test {
 

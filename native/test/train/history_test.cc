@@ -1,4 +1,4 @@
-#include "train/history.h"
+#include "train/layers/history.h"
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@
 #include "history_options.h"
 #include "partition.h"
 #include "test/support/record_builder.h"
-#include "train/torch_work.h"
+#include "train/work/torch_work.h"
 #include "training_loop.h"
 
 namespace gnnd {

@@ -1,4 +1,4 @@
-#include "train/model.h"
+#include "train/layers/model.h"
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@
 #include "core/kernels/optimizer.h"
 #include "test/support/record_builder.h"
 #include "test/train/dense_reference.h"
-#include "train/torch_work.h"
+#include "train/work/torch_work.h"
 
 namespace gnnd {
 namespace {

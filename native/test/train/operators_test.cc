@@ -1,4 +1,4 @@
-#include "train/operators.h"
+#include "train/ops/operators.h"
 
 #include <ATen/Functions.h>
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "partition.h"
-#include "train/ops.h"
+#include "train/ops/ops.h"
 #include "training_loop.h"
 
 namespace gnnd {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "test/support/record_builder.h"
-#include "train/torch_work.h"
+#include "train/work/torch_work.h"
 
 namespace gnnd::test {
 

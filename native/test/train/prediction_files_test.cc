@@ -12,8 +12,8 @@
 #include "core/kernels/loss.h"
 #include "test/support/npy_files.h"
 #include "test/train/partition.h"
-#include "train/row_targets.h"
-#include "train/torch_work.h"
+#include "train/tasks/row_targets.h"
+#include "train/work/torch_work.h"
 
 namespace gnnd {
 namespace {

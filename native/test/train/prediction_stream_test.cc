@@ -1,4 +1,4 @@
-#include "train/prediction_stream.h"
+#include "train/work/prediction_stream.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>

@@ -19,7 +19,7 @@
 
 #include "core/base/check.h"
 #include "test/support/record_builder.h"
-#include "train/torch_work.h"
+#include "train/work/torch_work.h"
 
 namespace gnnd {
 namespace {

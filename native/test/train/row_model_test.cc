@@ -1,4 +1,4 @@
-#include "train/row_model.h"
+#include "train/layers/row_model.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -13,7 +13,7 @@
 #include "core/kernels/optimizer.h"
 #include "core/model/row_manifest.h"
 #include "test/train/dense_reference.h"
-#include "train/parallel.h"
+#include "train/ops/parallel.h"
 
 // SGC, SIGN and HOGA against their formulas, written with torch's own operators in float64.
 

@@ -21,8 +21,8 @@
 #include "evaluate.h"
 #include "partition.h"
 #include "test/support/record_builder.h"
-#include "train/script_model.h"
-#include "train/torch_work.h"
+#include "train/layers/script_model.h"
+#include "train/work/torch_work.h"
 
 namespace gnnd {
 namespace {

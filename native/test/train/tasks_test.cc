@@ -11,8 +11,8 @@
 
 #include "partition.h"
 #include "test/support/record_builder.h"
-#include "train/node_targets.h"
-#include "train/torch_work.h"
+#include "train/tasks/node_targets.h"
+#include "train/work/torch_work.h"
 #include "training_loop.h"
 
 namespace gnnd {

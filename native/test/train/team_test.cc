@@ -1,4 +1,4 @@
-#include "train/team.h"
+#include "train/ops/team.h"
 
 #include <doctest/doctest.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "train/parallel.h"
+#include "train/ops/parallel.h"
 
 // Loops shared out among a thread's team.
 

@@ -1,4 +1,4 @@
-#include "train/torch_work.h"
+#include "train/work/torch_work.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>

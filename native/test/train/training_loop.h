@@ -11,7 +11,7 @@
 
 #include "evaluate.h"
 #include "test/support/record_builder.h"
-#include "train/torch_work.h"
+#include "train/work/torch_work.h"
 
 namespace gnnd::test {
 

@@ -20,7 +20,7 @@ export interface PredictOptions {
   readonly memoryBytes: number;
   readonly scratchFolder: string;
   readonly topologyFd: number;
-  /** Receives frames (native/train/prediction_stream.h). */
+  /** Receives frames (native/train/work/prediction_stream.h). */
   readonly outputFd: number;
 }
 

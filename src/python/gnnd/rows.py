@@ -1,6 +1,6 @@
 """SGC, SIGN and HOGA as plain PyTorch modules, which need nothing but torch.
 
-Parameters have the names of gnnd's checkpoints; native/train/row_model.cc computes the same.
+Parameters have the names of gnnd's checkpoints; native/train/layers/row_model.cc computes the same.
 Modules but SGC's take [n, tokens, F] rows: hop 0, then hops 1 to R of each operator in turn.
 """
 

@@ -2,10 +2,11 @@ import { codeOnly, lineOf, type Source, type Violation } from './sources.ts';
 
 /** Which part of native/ may include which; docs/architecture.md says why. */
 
-/** Rooms of core, from the top: a room includes those below it, never beside it. */
+/** Rooms of core, highest first: a room includes those below it, never one beside it. */
 export const coreRanks: Readonly<Record<string, number>> = {
   prepare: 8,
   executor: 7,
+  image: 6,
   feature: 6,
   kernels: 6,
   sample: 5,
@@ -18,6 +19,22 @@ export const coreRanks: Readonly<Record<string, number>> = {
   vec: 1,
   device: 1,
   base: 0,
+};
+
+/** Rooms of train, likewise. */
+export const trainRanks: Readonly<Record<string, number>> = {
+  work: 5,
+  evaluate: 4,
+  device: 3,
+  input: 2,
+  tasks: 1,
+  layers: 1,
+  ops: 0,
+};
+
+const roomRanks: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  core: coreRanks,
+  train: trainRanks,
 };
 
 /** Areas of native/ and whose headers they see beside their own; tests see more than they test. */
@@ -79,11 +96,12 @@ function judgeOwn(path: string, header: string): string | null {
     return `includes ${header}: name it from native/`;
   }
   if (!seen.includes(area)) return `includes ${header}: upward`;
-  if (area !== 'core' || !path.startsWith('core/')) return null;
+  const ranks = roomRanks[area];
+  if (ranks === undefined || !path.startsWith(`${area}/`)) return null;
   const own = path.split('/')[1] ?? '';
-  const [rank, otherRank] = [coreRanks[own], coreRanks[room]];
-  if (rank === undefined) return `core/${own} has no rank: give it one in test/unit/tidy`;
-  if (otherRank === undefined) return `includes ${header}: no room of core`;
+  const [rank, otherRank] = [ranks[own], ranks[room]];
+  if (rank === undefined) return `${area}/${own} has no rank: give it one in test/unit/tidy`;
+  if (otherRank === undefined) return `includes ${header}: no room of ${area}`;
   if (own === room || otherRank < rank) return null;
   return `includes ${header}: ${otherRank === rank ? 'sideways' : 'upward'}`;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { coreRanks, includeViolations } from './include-rules.ts';
+import { coreRanks, includeViolations, trainRanks } from './include-rules.ts';
 import { listed, readSources } from './sources.ts';
 
 const files = readSources(/^native\/.*\.(h|cc|cuh?)$/).map(({ path, text }) => ({
@@ -15,11 +15,14 @@ describe('includes of native/', () => {
     expect(listed(judged.flatMap(includeViolations))).toBe('');
   });
 
-  it('start from rooms of core that all have a rank', () => {
+  it.each([
+    ['core', coreRanks],
+    ['train', trainRanks],
+  ])('start from rooms of %s that all have a rank', (area, ranks) => {
     const rooms = new Set(
-      files.flatMap(({ path }) => (path.startsWith('core/') ? [path.split('/')[1]] : [])),
+      files.flatMap(({ path }) => (path.startsWith(`${area}/`) ? [path.split('/')[1]] : [])),
     );
-    expect([...rooms].sort()).toEqual(Object.keys(coreRanks).sort());
+    expect([...rooms].sort()).toEqual(Object.keys(ranks).sort());
   });
 });
 
@@ -31,8 +34,8 @@ describe('the include rules', () => {
   it.each([
     ['an upward include', 'core/graph/a.cc', '#include "core/sample/sampler.h"', 'upward'],
     ['a sideways one', 'core/sample/a.h', '#include "core/ledger/segment.h"', 'sideways'],
-    ['train from core', 'core/executor/a.cc', '#include "train/torch_work.h"', 'upward'],
-    ['the border from train', 'train/a.cc', '#include "node/convert.h"', 'upward'],
+    ['train from core', 'core/executor/a.cc', '#include "train/work/torch_work.h"', 'upward'],
+    ['the border from train', 'train/work/a.cc', '#include "node/convert.h"', 'upward'],
     ['a relative path', 'core/executor/a.cc', '#include "committer.h"', 'from native/'],
     ['an unranked room', 'core/new/a.cc', '#include "core/base/status.h"', 'has no rank'],
     ['mapping by hand', 'core/executor/a.cc', '#include <sys/mman.h>', 'memory mappings'],

@@ -1,4 +1,4 @@
-#include "core/ledger/image.h"
+#include "core/image/image.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/ledger/image.h"
+#include "core/image/image.h"
 #include "job_harness.h"
 #include "test/support/npy_files.h"
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "core/draw/philox.h"
+#include "core/image/image.h"
 #include "core/ledger/batches.h"
 #include "core/ledger/executor_log.h"
-#include "core/ledger/image.h"
 #include "core/ledger/row_shares.h"
 
 namespace gnnd {

@@ -1,0 +1,486 @@
+#include "core/image/image.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <span>
+
+#include "core/base/atomic_file.h"
+#include "core/base/clock.h"
+#include "core/base/failpoint.h"
+#include "core/base/huge_array.h"
+#include "core/base/memfd.h"
+#include "core/image/image_file.h"
+#include "core/image/image_history.h"
+
+namespace gnnd {
+namespace {
+
+constexpr uint64_t kLockSliceNs = kNsPerSecond;
+constexpr int kLockTries = 10;
+
+// What must be the same in the segment that goes on: all of the config that what follows is a
+// function of. Slots, devices, budgets and chunks may be others.
+struct ImageShape {
+  uint64_t batches_per_epoch;
+  uint64_t epochs;
+  uint64_t first_epoch;
+  uint64_t group;
+  uint64_t staleness;
+  uint64_t parameter_floats;
+  uint64_t optimizer_floats;
+  uint64_t batch_size;
+  uint64_t train_nodes;
+  uint64_t compensation;
+  uint64_t born_ready;
+  uint64_t evaluates;
+  uint64_t evaluate_every;
+  uint64_t stop_patience;
+  double stop_min_delta;
+  uint64_t history_bytes;  // of the history that Trainers share; 0: there is none
+  uint64_t locality;       // the largest scale, and from bit 32 on whether it adapts
+};
+static_assert(sizeof(ImageShape) == 136);
+
+struct ImageHeader {
+  uint64_t magic;
+  uint32_t format;
+  uint32_t header_bytes;
+  char build_id[kBuildIdBytes];
+  uint64_t total_bytes;  // of the file, the digest included
+  ImageShape shape;
+  uint64_t version;
+  uint64_t evaluation;        // the segment's word: the last run that is committed
+  uint64_t taken_ns;          // when, by the clock of all times in here
+  uint64_t epochs;            // entries
+  uint64_t parameter_copies;  // of as many versions, the last of which is `version`
+  uint64_t optimizer_copies;  // likewise
+  uint64_t best_copies;       // 1 once something was evaluated
+  uint64_t saved_history_bytes;
+  char owner[kImageOwnerBytes];
+};
+static_assert(sizeof(ImageHeader) == 336);
+
+// In their order in the file, each right behind the one before; the digest follows.
+struct Sections {
+  uint64_t sums_at;
+  uint64_t parameters_at;
+  uint64_t optimizer_at;
+  uint64_t best_at;
+  uint64_t entries_at;
+  uint64_t starts_at;  // of the epochs that have an entry, and of the one in progress
+  uint64_t history_at;
+  uint64_t digest_at;
+  uint64_t total_bytes;
+};
+
+uint64_t EntryBytes(const ImageHeader& header) {
+  return header.format == kImageFormatOfAccuracy ? offsetof(EpochEntry, val_metrics)
+                                                 : sizeof(EpochEntry);
+}
+
+// An epoch of an image, whatever format it is.
+EpochEntry EntryAt(const ImageHeader& header, const std::byte* at) {
+  EpochEntry entry{};
+  std::memcpy(&entry, at, EntryBytes(header));
+  if (header.format == kImageFormatOfAccuracy) {
+    entry.val_metrics = MetricsOfAccuracy(entry.val_correct, entry.val_nodes);
+    entry.val_quality = {static_cast<double>(entry.val_correct),
+                         static_cast<double>(entry.val_nodes)};
+    entry.test_metrics = MetricsOfAccuracy(entry.test_correct, entry.test_nodes);
+  }
+  return entry;
+}
+
+Sections SectionsOf(const ImageHeader& header) {
+  const uint64_t parameters = header.shape.parameter_floats * sizeof(float);
+  const uint64_t optimizer = header.shape.optimizer_floats * sizeof(float);
+  Sections at{};
+  at.sums_at = sizeof(ImageHeader);
+  at.parameters_at = at.sums_at + sizeof(EpochSums);
+  at.optimizer_at = at.parameters_at + header.parameter_copies * parameters;
+  at.best_at = at.optimizer_at + header.optimizer_copies * optimizer;
+  // Whatever is behind them has whole words.
+  at.entries_at = RoundUp(at.best_at + header.best_copies * parameters, 64);
+  at.starts_at = at.entries_at + header.epochs * EntryBytes(header);
+  at.history_at = at.starts_at + (header.epochs + 1) * sizeof(uint64_t);
+  at.digest_at = RoundUp(at.history_at + header.saved_history_bytes, 8);
+  at.total_bytes = at.digest_at + sizeof(Sha256Digest);
+  return at;
+}
+
+ImageShape ShapeOf(const SegmentConfig& config) {
+  ImageShape shape{};
+  shape.batches_per_epoch = config.batches_per_epoch;
+  shape.epochs = config.epochs;
+  shape.first_epoch = config.first_epoch;
+  shape.group = config.group;
+  shape.staleness = config.staleness;
+  shape.parameter_floats = config.parameter_floats;
+  shape.optimizer_floats = config.optimizer_floats;
+  shape.batch_size = config.batch_size;
+  shape.train_nodes = config.train_nodes;
+  shape.compensation = static_cast<uint64_t>(config.compensation);
+  shape.born_ready = config.born_ready ? 1 : 0;
+  shape.evaluates = config.eval_chunks > 0 ? 1 : 0;
+  shape.evaluate_every = config.evaluate_every;
+  shape.stop_patience = config.early_stop.patience;
+  shape.stop_min_delta = config.early_stop.min_delta;
+  shape.history_bytes = JobHistory::BytesOf(WithoutCache(config.history), config.group);
+  shape.locality = uint64_t{config.locality.adapts} << 32 | config.locality.scale;
+  return shape;
+}
+
+// Where a version is in its epoch decides which others what follows may need: groups in flight are
+// computed on as many versions before it as S allows within the epoch.
+uint64_t ParameterCopies(const JobShape& shape, uint64_t version) {
+  return version - shape.RequiredVersion(version) + 1;
+}
+
+// Optimizer state is read by the next step and, where Trainers predict, with the parameters.
+uint64_t OptimizerCopies(const SegmentConfig& config, const JobShape& shape, uint64_t version) {
+  const bool predicts = config.compensation == StalenessCompensation::kPredict;
+  return predicts ? ParameterCopies(shape, version) : 1;
+}
+
+// The epoch in progress has a start; after the last one there is none.
+uint64_t StartOf(const Segment& segment, uint64_t epoch_index) {
+  if (epoch_index >= segment.config().epochs) return 0;
+  return segment.epoch_start(epoch_index).load(std::memory_order_relaxed);
+}
+
+ImageHeader HeaderOf(const Segment& segment) {
+  const JobShape& shape = segment.shape();
+  ImageHeader header{};
+  header.magic = kImageMagic;
+  header.format = kImageFormat;
+  header.header_bytes = sizeof(ImageHeader);
+  std::memcpy(header.build_id, kBuildId, sizeof(header.build_id));
+  header.shape = ShapeOf(segment.config());
+  header.version = segment.Version();
+  // Acquire: pairs with the evaluation's commit.
+  header.evaluation = segment.header().evaluation.value.load(std::memory_order_acquire);
+  header.taken_ns = MonotonicNs();
+  header.epochs = header.version / shape.GroupsPerEpoch();
+  header.parameter_copies = ParameterCopies(shape, header.version);
+  header.optimizer_copies = OptimizerCopies(segment.config(), shape, header.version);
+  header.best_copies = segment.LastEvaluated() ? 1 : 0;
+  header.total_bytes = SectionsOf(header).total_bytes;
+  return header;
+}
+
+// The longest image that a job can have.
+ImageHeader LargestOf(const Segment& segment) {
+  ImageHeader header{};
+  header.format = kImageFormat;
+  header.shape = ShapeOf(segment.config());
+  header.parameter_copies = segment.shape().staleness + 1;
+  header.optimizer_copies = segment.shape().staleness + 1;
+  header.best_copies = 1;
+  header.epochs = segment.config().epochs;
+  header.saved_history_bytes = JobHistory::MostSavedBytes(segment.config().history);
+  return header;
+}
+
+void Put(std::byte* at, std::span<const float> floats) {
+  std::memcpy(at, floats.data(), floats.size_bytes());
+}
+
+// REQUIRES: the segment's mutex is held.
+ImageHeader CopyInto(const Segment& segment, const std::string& owner, const JobHistory* history,
+                     std::byte* image) {
+  ImageHeader header = HeaderOf(segment);
+  if (history != nullptr) {
+    header.saved_history_bytes = history->SavedBytes();
+    header.total_bytes = SectionsOf(header).total_bytes;
+  }
+  owner.copy(header.owner, kImageOwnerBytes - 1);
+  const Sections at = SectionsOf(header);
+  const uint64_t parameter_bytes = header.shape.parameter_floats * sizeof(float);
+  const uint64_t optimizer_bytes = header.shape.optimizer_floats * sizeof(float);
+  std::memcpy(image, &header, sizeof(header));
+  std::memcpy(image + at.sums_at, &segment.sums(header.version), sizeof(EpochSums));
+  const uint64_t last = header.version;
+  for (uint64_t i = 0; i < header.parameter_copies; ++i) {
+    const uint64_t version = last - (header.parameter_copies - 1 - i);
+    Put(image + at.parameters_at + i * parameter_bytes, segment.parameters(version));
+  }
+  GNND_FAILPOINT("image.between");
+  for (uint64_t i = 0; i < header.optimizer_copies; ++i) {
+    const uint64_t version = last - (header.optimizer_copies - 1 - i);
+    Put(image + at.optimizer_at + i * optimizer_bytes, segment.optimizer(version));
+  }
+  if (const std::optional<uint64_t> evaluated = segment.LastEvaluated()) {
+    Put(image + at.best_at, segment.best(segment.epoch(*evaluated).best_buffer));
+  }
+  for (uint64_t e = 0; e < header.epochs; ++e) {
+    std::memcpy(image + at.entries_at + e * sizeof(EpochEntry), &segment.epoch(e),
+                sizeof(EpochEntry));
+  }
+  for (uint64_t e = 0; e <= header.epochs; ++e) {
+    const uint64_t start = StartOf(segment, e);
+    std::memcpy(image + at.starts_at + e * sizeof(uint64_t), &start, sizeof(start));
+  }
+  if (history != nullptr) history->Save(image + at.history_at);
+  return header;
+}
+
+// A field of so many bytes that is filled up with zeros.
+template <size_t N>
+std::string TextOf(const char (&field)[N]) {
+  return std::string(field, strnlen(field, N));
+}
+
+std::string NameOf(const ImageHeader& header, const JobShape& shape) {
+  const uint64_t batches = shape.CommittedBatches(header.version);
+  char name[48];
+  std::snprintf(name, sizeof name, "epoch-%08llu-batch-%010llu.image",
+                static_cast<unsigned long long>(header.epochs),
+                static_cast<unsigned long long>(batches - header.epochs * shape.batches_per_epoch));
+  return name;
+}
+
+ImageFacts FactsOf(const ImageHeader& header, const JobShape& shape, const Sha256Digest& sha256,
+                   const std::string& path) {
+  return ImageFacts{header.version,
+                    shape.CommittedBatches(header.version),
+                    header.epochs,
+                    TextOf(header.build_id),
+                    header.total_bytes,
+                    sha256,
+                    path};
+}
+
+// ---- loading ----------------------------------------------------------------------------------
+
+Status Corrupted(const std::string& path, const std::string& why) {
+  return Status(Code::kDatasetCorrupt, path + ": " + why);
+}
+
+// Whether the bytes are what was written.
+Status CheckBytes(const ImageHeader& header, const ImageBytes& bytes, const std::string& path) {
+  if (header.magic != kImageMagic) return Corrupted(path, "is no image of a job");
+  const bool is_known = header.format == kImageFormat || header.format == kImageFormatOfAccuracy;
+  if (!is_known || header.header_bytes != sizeof(ImageHeader)) {
+    return Corrupted(path, "has format " + std::to_string(header.format) + "; this build reads " +
+                               std::to_string(kImageFormatOfAccuracy) + " and " +
+                               std::to_string(kImageFormat));
+  }
+  if (header.total_bytes != bytes.size || bytes.size < sizeof(ImageHeader) + sizeof(Sha256Digest)) {
+    return Corrupted(path, "is " + std::to_string(bytes.size) + " bytes, its header says " +
+                               std::to_string(header.total_bytes));
+  }
+  const std::byte* image = bytes.memory.data();
+  const uint64_t digest_at = bytes.size - sizeof(Sha256Digest);
+  const Sha256Digest digest = Sha256().Add({image, digest_at}).Finish();
+  if (std::memcmp(image + digest_at, digest.data(), digest.size()) == 0) return Status::Ok();
+  return Corrupted(path, "its SHA-256 is another one than was written");
+}
+
+struct Field {
+  const char* name;
+  uint64_t wanted;
+  uint64_t found;
+};
+
+Status CheckShape(const ImageShape& wanted, const ImageShape& found, const std::string& path) {
+  const Field fields[] = {
+      {"batches_per_epoch", wanted.batches_per_epoch, found.batches_per_epoch},
+      {"epochs", wanted.epochs, found.epochs},
+      {"first_epoch", wanted.first_epoch, found.first_epoch},
+      {"group", wanted.group, found.group},
+      {"staleness", wanted.staleness, found.staleness},
+      {"parameter_floats", wanted.parameter_floats, found.parameter_floats},
+      {"optimizer_floats", wanted.optimizer_floats, found.optimizer_floats},
+      {"batch_size", wanted.batch_size, found.batch_size},
+      {"train_nodes", wanted.train_nodes, found.train_nodes},
+      {"compensation", wanted.compensation, found.compensation},
+      {"born_ready", wanted.born_ready, found.born_ready},
+      {"evaluates", wanted.evaluates, found.evaluates},
+      {"evaluate_every", wanted.evaluate_every, found.evaluate_every},
+      {"early_stop.patience", wanted.stop_patience, found.stop_patience},
+      {"bytes of history", wanted.history_bytes, found.history_bytes},
+      {"locality", wanted.locality, found.locality},
+  };
+  for (const Field& field : fields) {
+    if (field.wanted == field.found) continue;
+    return Status(Code::kInvalidArgument, path + ": " + field.name + " is " +
+                                              std::to_string(field.found) + ", the job's is " +
+                                              std::to_string(field.wanted));
+  }
+  if (wanted.stop_min_delta == found.stop_min_delta) return Status::Ok();
+  return Status(Code::kInvalidArgument, path + ": early_stop.min_delta is another one");
+}
+
+// Whether a run may have been the last one committed when so many epochs were.
+bool MayBeLastRun(uint64_t word, const ImageHeader& header) {
+  if (word == 0) return header.best_copies == 0;
+  const LedgerWord run = LedgerWord::Unpack(word);
+  const bool in_order = run.epoch < header.epochs ||
+                        (run.epoch >= header.shape.epochs && run.epoch <= header.shape.epochs + 1);
+  return run.state == BatchState::kCommitted && header.best_copies == 1 && header.epochs > 0 &&
+         in_order;
+}
+
+// That every number in it by which something is found later is one that can be.
+Status CheckPlaces(const Segment& segment, const ImageHeader& header, const std::byte* bytes,
+                   const std::string& path) {
+  const JobShape& shape = segment.shape();
+  const bool sound =
+      header.version <= shape.TotalGroups() &&
+      header.epochs == header.version / shape.GroupsPerEpoch() &&
+      header.parameter_copies == ParameterCopies(shape, header.version) &&
+      header.optimizer_copies == OptimizerCopies(segment.config(), shape, header.version) &&
+      MayBeLastRun(header.evaluation, header) &&
+      header.total_bytes == SectionsOf(header).total_bytes;
+  if (!sound) return Corrupted(path, "numbers in its header contradict each other");
+  for (uint64_t e = 0; e < header.epochs; ++e) {
+    const EpochEntry entry =
+        EntryAt(header, bytes + SectionsOf(header).entries_at + e * EntryBytes(header));
+    if (entry.best_epoch > e || entry.best_buffer > 1 || entry.stop_reference > e ||
+        !segment.config().locality.MayFollow(entry.next_scale)) {
+      return Corrupted(path, "epoch " + std::to_string(e) + " contradicts itself");
+    }
+  }
+  return Status::Ok();
+}
+
+// Times of the image's clock as this host's says them now; 0 stays "never". After a reboot the
+// clock may have seen less time than has passed since: no earlier than its beginning.
+class Clock {
+ public:
+  explicit Clock(uint64_t taken_ns) : taken_ns_(taken_ns), now_ns_(MonotonicNs()) {}
+  uint64_t Now(uint64_t ns) const {
+    const uint64_t ago = taken_ns_ - std::min(taken_ns_, ns);
+    return ns == 0 ? 0 : std::max<uint64_t>(1, now_ns_ - std::min(now_ns_, ago));
+  }
+
+ private:
+  uint64_t taken_ns_;
+  uint64_t now_ns_;
+};
+
+void Get(std::span<float> floats, const std::byte* at) {
+  std::memcpy(floats.data(), at, floats.size_bytes());
+}
+
+void CopyEpochs(Segment& segment, const ImageHeader& header, const std::byte* image) {
+  const Sections at = SectionsOf(header);
+  const Clock clock(header.taken_ns);
+  for (uint64_t e = 0; e <= header.epochs && e < segment.config().epochs; ++e) {
+    uint64_t start = 0;
+    std::memcpy(&start, image + at.starts_at + e * sizeof(start), sizeof(start));
+    segment.epoch_start(e).store(clock.Now(start), std::memory_order_relaxed);
+    if (e == header.epochs) break;
+    EpochEntry& entry = segment.epoch(e);
+    entry = EntryAt(header, image + at.entries_at + e * EntryBytes(header));
+    entry.end_ns = clock.Now(entry.end_ns);
+    entry.eval_end_ns = clock.Now(entry.eval_end_ns);
+  }
+}
+
+void CopyFrom(Segment& segment, const ImageHeader& header, const std::byte* image) {
+  const Sections at = SectionsOf(header);
+  const uint64_t parameter_bytes = header.shape.parameter_floats * sizeof(float);
+  const uint64_t optimizer_bytes = header.shape.optimizer_floats * sizeof(float);
+  std::memcpy(&segment.sums(header.version), image + at.sums_at, sizeof(EpochSums));
+  const uint64_t last = header.version;
+  for (uint64_t i = 0; i < header.parameter_copies; ++i) {
+    const uint64_t version = last - (header.parameter_copies - 1 - i);
+    Get(segment.parameters(version), image + at.parameters_at + i * parameter_bytes);
+  }
+  for (uint64_t i = 0; i < header.optimizer_copies; ++i) {
+    const uint64_t version = last - (header.optimizer_copies - 1 - i);
+    Get(segment.optimizer(version), image + at.optimizer_at + i * optimizer_bytes);
+  }
+  CopyEpochs(segment, header, image);
+  SegmentHeader& live = segment.header();
+  live.evaluation.value.store(header.evaluation, std::memory_order_relaxed);
+  live.version.value.store(header.version, std::memory_order_release);
+  // After the version, by which LastEvaluated finds the last epoch of a job that is evaluated.
+  if (const std::optional<uint64_t> evaluated = segment.LastEvaluated()) {
+    Get(segment.best(segment.epoch(*evaluated).best_buffer), image + at.best_at);
+  }
+  live.parameters_ready.store(1, std::memory_order_release);
+  using Word = LedgerTrace::Word;
+  const auto set = [&](Word word, uint64_t value) {
+    segment.trace().Note(LedgerTrace::Kind::kSet, 0, {static_cast<uint64_t>(word), 0, value});
+  };
+  const uint64_t last_epoch = segment.EpochsToTrain() - 1;
+  segment.trace().Note(LedgerTrace::Kind::kStops, 0, {last_epoch});
+  set(Word::kEvaluation, header.evaluation);
+  set(Word::kVersion, header.version);
+}
+
+}  // namespace
+
+Result<ImageFacts> WriteImage(const Segment& segment, const std::string& folder,
+                              const std::string& owner) {
+  SegmentHeader& live = segment.header();
+  if (owner.size() >= kImageOwnerBytes) return Status(Code::kInvalidArgument, "owner: too long");
+  // Acquire: pairs with EnsureParameters.
+  if (live.parameters_ready.load(std::memory_order_acquire) == 0) {
+    return Status(Code::kNotFound, "no parameters yet");
+  }
+  // As large as it can be, because what it is is known under the mutex only. Touched beforehand is
+  // where the model comes to lie: Trainers must not wait for pages.
+  HugeArray<std::byte> image(SectionsOf(LargestOf(segment)).total_bytes);
+  std::memset(image.data(), 0, SectionsOf(HeaderOf(segment)).entries_at);
+  LockResult locked = LockResult::kTimedOut;
+  for (int i = 0; i < kLockTries && locked == LockResult::kTimedOut; ++i) {
+    locked = live.mutex.Lock(kLockSliceNs);
+  }
+  // A former owner that died has left nothing that counts, as always.
+  if (locked == LockResult::kTimedOut) {
+    return Status(Code::kAborted, "an executor kept the segment's mutex");
+  }
+  if (GNND_BROKEN("image-under-mutex")) live.mutex.Unlock();
+  GNND_FAILPOINT("image.locked");
+  const Result<std::optional<JobHistory>> history = HistoryAt(segment, segment.Version());
+  ImageHeader header{};
+  if (history.ok()) {
+    header = CopyInto(segment, owner, history->has_value() ? &**history : nullptr, image.data());
+  }
+  if (!GNND_BROKEN("image-under-mutex")) live.mutex.Unlock();
+  GNND_TRY(history.status());
+  GNND_FAILPOINT("image.copied");
+  const uint64_t digest_at = SectionsOf(header).digest_at;
+  const Sha256Digest digest = Sha256().Add({image.data(), digest_at}).Finish();
+  std::memcpy(image.data() + digest_at, digest.data(), digest.size());
+  const std::string path = folder + "/" + NameOf(header, segment.shape());
+  AtomicFile file(path);
+  GNND_TRY(file.Create());
+  GNND_TRY(file.Write({image.data(), header.total_bytes}));
+  GNND_FAILPOINT("image.written");
+  GNND_TRY(file.Commit());
+  GNND_FAILPOINT("image.committed");
+  return FactsOf(header, segment.shape(), digest, path);
+}
+
+Result<ImageFacts> LoadImage(Segment& segment, const std::string& path, const std::string& owner) {
+  if (segment.header().next_row.load(std::memory_order_acquire) != 0) {
+    return Status(Code::kInvalidArgument, "executors are registered already");
+  }
+  const uint64_t most_bytes = SectionsOf(LargestOf(segment)).total_bytes;
+  const ImageBytes bytes = GNND_VALUE(ReadImageFile(path, sizeof(ImageHeader), most_bytes));
+  const std::byte* image = bytes.memory.data();
+  ImageHeader header{};
+  std::memcpy(&header, image, sizeof(header));
+  GNND_TRY(CheckBytes(header, bytes, path));
+  if (TextOf(header.owner) != owner) {
+    return Status(Code::kInvalidArgument,
+                  path + ": owner is " + TextOf(header.owner) + ", the job is " + owner);
+  }
+  GNND_TRY(CheckShape(ShapeOf(segment.config()), header.shape, path));
+  GNND_TRY(CheckPlaces(segment, header, image, path));
+  const std::byte* saved = image + SectionsOf(header).history_at;
+  if (!RestoreHistory(segment, {saved, header.saved_history_bytes}, header.version)) {
+    return Corrupted(path, "its history contradicts itself");
+  }
+  CopyFrom(segment, header, image);
+  Sha256Digest digest{};
+  std::memcpy(digest.data(), image + bytes.size - digest.size(), digest.size());
+  return FactsOf(header, segment.shape(), digest, path);
+}
+
+}  // namespace gnnd

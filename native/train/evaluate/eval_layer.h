@@ -1,0 +1,98 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/executor/eval_scratch.h"
+#include "core/graph/row_table.h"
+#include "core/graph/topology_view.h"
+#include "train/evaluate/eval_input.h"
+#include "train/input/train_options.h"
+#include "train/layers/model.h"
+#include "train/ops/workspace.h"
+
+// One layer of exact evaluation on some rows, with their full neighbourhoods.
+
+namespace gnnd {
+
+// What a layer computes from.
+struct LayerTask {
+  uint32_t layer = 0;
+  bool transforms_first = false;
+  LayerParameters parameters;
+  RowTable in;                   // rows by node id
+  float* transformed = nullptr;  // [num_nodes, TransformedColumns]: rows by node id
+  float* scores = nullptr;       // GAT: [2][heads][num_nodes]
+  // Of the layer nearest the features, or null: what was aggregated before, by node id, and what
+  // of it is there. All Trainers share it; who finds a row missing computes the same bits.
+  float* kept = nullptr;
+  uint8_t* is_kept = nullptr;
+};
+
+// What computes a layer. One thread's; uses the team's threads.
+class LayerRunner {
+ public:
+  virtual ~LayerRunner() = default;
+
+  // The end of a block of nodes[begin ..] that takes some 10 ms. How rows fall into blocks shows in
+  // the last bits: matrix products round by their height.
+  virtual uint64_t BlockEnd(const LayerTask& task, std::span<const uint32_t> nodes,
+                            uint64_t begin) const = 0;
+
+  // Writes the transformed rows (and scores) of a block. Only where the task transforms first.
+  virtual void Transform(const LayerTask& task, std::span<const uint32_t> nodes) = 0;
+
+  // Writes the layer's rows of a block to `out`, [nodes.size(), out].
+  virtual void Run(const LayerTask& task, std::span<const uint32_t> nodes, float* out) = 0;
+
+  virtual uint64_t reserved_bytes() const = 0;
+};
+
+// Our own models' layers, by the operators of `input`. Borrows options and model; a task's
+// parameters lie where those operators compute.
+class EvalLayer final : public LayerRunner {
+ public:
+  EvalLayer(const TrainOptions& options, const Model& model, std::unique_ptr<EvalInput> input)
+      : options_(options), model_(model), input_(std::move(input)) {}
+
+  uint64_t BlockEnd(const LayerTask& task, std::span<const uint32_t> nodes,
+                    uint64_t begin) const override;
+  void Transform(const LayerTask& task, std::span<const uint32_t> nodes) override;
+  void Run(const LayerTask& task, std::span<const uint32_t> nodes, float* out) override;
+  uint64_t reserved_bytes() const override {
+    return input_->reserved_bytes() + host_.reserved_bytes() + node_norm_.size() * sizeof(float);
+  }
+
+ private:
+  void Begin();
+  at::Tensor View(float* rows, uint64_t count, uint64_t columns) const;
+  RowTable Transformed(const LayerTask& task) const;
+  std::span<const float> EdgeWeights(const EvalPart& part);
+  std::span<const float> Norms(std::span<const uint32_t> nodes);
+  template <typename Element>
+  void SumPart(const EvalPart& part, const Element* x, float* out);
+  void Sum(const RowTable& table, std::span<const uint32_t> nodes, float* out);
+  at::Tensor Aggregated(const LayerTask& task, std::span<const uint32_t> nodes);
+  void RunConvolution(const LayerTask& task, std::span<const uint32_t> nodes, at::Tensor* out);
+  at::Tensor SeenByHost(const at::Tensor& matrix);
+  void AttendPart(const LayerTask& task, const EvalPart& part, const at::Tensor& destination,
+                  float* out);
+  void RunAttention(const LayerTask& task, std::span<const uint32_t> nodes, at::Tensor* out);
+  void Affine(const AffineOp& op) { input_->memory()->operators().affine(op, input_->memory()); }
+  // Where an aside part's operators write what belongs to `place`, and that it got there.
+  float* PlaceOf(const EvalPart& part, uint64_t count, float* place);
+  void Join(const EvalPart& part, const float* from, uint64_t count, float* place);
+
+  const TrainOptions& options_;
+  const Model& model_;
+  std::unique_ptr<EvalInput> input_;
+  std::vector<float> node_norm_;  // GCN: 1 / sqrt(degree + 1)
+  Workspace host_;                // lists of a block that the host makes
+};
+
+}  // namespace gnnd

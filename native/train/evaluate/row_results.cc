@@ -1,0 +1,33 @@
+#include "train/evaluate/row_results.h"
+
+#include "train/ops/ops.h"
+
+namespace gnnd {
+
+void WriteRunning(const ParameterManifest& manifest, const std::vector<RunningValue>& running,
+                  std::span<const float> parameters, uint64_t rows, std::span<float> gradient) {
+  for (const RunningValue& value : running) {
+    const ParameterTensor& tensor = manifest.tensors[value.index];
+    const at::Tensor here = value.value.to(at::kCPU);
+    const float* const found = here.const_data_ptr<float>();
+    for (uint64_t i = 0; i < tensor.size(); ++i) {
+      const uint64_t at = tensor.offset + i;
+      gradient[at] = static_cast<float>(rows) * (parameters[at] - found[i]);
+    }
+  }
+}
+
+Status CountRows(const at::Tensor& logits, std::span<const uint32_t> rows, uint64_t first,
+                 const NodeTargets& targets, bool with_loss, EvalResult* result) {
+  const auto columns = static_cast<uint64_t>(logits.size(1));
+  *result = EvalResult{};
+  result->rows = rows.size();
+  result->first_node = first;
+  EvalCount count(targets, with_loss, result);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    count.Add(rows[i], {logits.const_data_ptr<float>() + i * columns, columns});
+  }
+  return count.Finish();
+}
+
+}  // namespace gnnd

@@ -1,0 +1,89 @@
+#include "train/input/row_files.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/model/row_manifest.h"
+#include "core/prepare/propagation.h"
+
+namespace gnnd {
+namespace {
+
+constexpr uint64_t kStretchBytes = uint64_t{1} << 20;
+
+// What labels.npy holds, which is as the dataset's (docs/formats/propagation.md).
+Status ReadTargets(const RowsOptions& options, uint64_t rows, RowFiles* files) {
+  NodeTargets* const targets = &files->targets;
+  const uint64_t width = options.model.out_dim;
+  targets->task = options.task;
+  targets->width = options.model.out_dim;
+  targets->ranked_columns = options.ranked_columns;
+  switch (options.task) {
+    case Task::kClassification:
+      GNND_TRY(files->labels.Expect({NpyType::kInt32}, {rows}));
+      targets->labels = files->labels.values<int32_t>();
+      break;
+    case Task::kMultiLabel:
+      GNND_TRY(files->labels.Expect({NpyType::kUint8}, {rows, width}));
+      targets->label_bits = files->labels.values<uint8_t>();
+      break;
+    case Task::kRegression:
+      GNND_TRY(files->labels.Expect({NpyType::kFloat32}, {rows, width}));
+      targets->values = files->labels.values<float>();
+      break;
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::vector<std::string> TokenPaths(const RowsOptions& options) {
+  const ModelSpec& model = options.model;
+  std::vector<std::string> paths;
+  const auto add = [&](uint32_t op, uint32_t hop) {
+    paths.push_back(options.folder + "/" + RowFile(op, hop));
+  };
+  const bool last_only = model.type == ModelType::kSgc;
+  if (!last_only) add(0, 0);
+  for (uint32_t op = 0; op < model.num_operators; ++op) {
+    for (uint32_t hop = last_only ? model.num_hops : 1; hop <= model.num_hops; ++hop) add(op, hop);
+  }
+  return paths;
+}
+
+uint64_t StretchRows(const RowsOptions& options) {
+  const uint64_t long_enough = kStretchBytes / (options.model.in_dim * sizeof(float)) + 1;
+  return std::max<uint64_t>(options.batch_size, std::min(kEvalRows, long_enough));
+}
+
+Result<RowFiles> OpenRowFiles(const RowsOptions& options) {
+  const ModelSpec& model = options.model;
+  const bool predicts = !options.predictions.folder.empty();
+  const uint64_t labelled = options.train + options.val + options.test;
+  const uint64_t rows = options.predicted.num_nodes > 0 ? options.predicted.num_nodes : labelled;
+  RowFiles files;
+  RowReaderOptions reader;
+  reader.paths = TokenPaths(options);
+  reader.rows = rows;
+  reader.columns = model.in_dim;
+  // Targets may be any rows, in more runs than a batch of training has.
+  reader.tier = predicts ? RowTier::kHost : options.tier;
+  reader.most_rows = StretchRows(options);
+  // A batch may begin and end within chunks, and meet the short one.
+  reader.most_runs = options.batch_size / std::max(1U, options.chunk) + 3;
+  files.tokens = GNND_VALUE(RowReader::Open(reader));
+  files.nodes = GNND_VALUE(NpyArray::Open(options.folder + "/" + kNodesFile));
+  files.labels = GNND_VALUE(NpyArray::Open(options.folder + "/" + kLabelsFile));
+  GNND_TRY(files.nodes.Expect({NpyType::kUint32}, {rows}));
+  GNND_TRY(ReadTargets(options, rows, &files));
+  for (uint64_t row = 0; row < rows && !predicts; ++row) {
+    if (files.targets.Has(row)) continue;
+    return Status(Code::kDatasetCorrupt,
+                  "labels.npy: row " + std::to_string(row) + " has " + files.targets.what());
+  }
+  return files;
+}
+
+}  // namespace gnnd

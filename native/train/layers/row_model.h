@@ -1,0 +1,37 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/draw/batch_key.h"
+#include "train/layers/model.h"
+#include "train/ops/workspace.h"
+
+// SGC, SIGN and HOGA over rows of propagated features (core/model/row_manifest.h).
+
+namespace gnnd {
+
+struct RowBatch {
+  // Of rows, hop by hop: SGC [1][rows, in_dim], the last hop alone; others [tokens][rows, in_dim].
+  std::vector<at::Tensor> tokens;
+  BatchKey key;
+  const uint32_t* nodes = nullptr;  // of the rows, which key dropout
+  bool training = false;            // else no dropout, and batch normalisation by running values
+};
+
+// What a batch says about a running value: tensor `index` of the manifest moves toward `value`.
+struct RunningValue {
+  size_t index;
+  at::Tensor value;
+};
+
+// [rows, out_dim]. `parameters` in manifest order, of the tokens' element type. `running`, which
+// may be null in evaluation, receives what batch normalisation found.
+at::Tensor ForwardRows(const Model& model, std::span<const at::Tensor> parameters,
+                       const RowBatch& batch, Workspace* workspace,
+                       std::vector<RunningValue>* running);
+
+}  // namespace gnnd

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/batch/sample.h"
+#include "core/model/model_spec.h"
+#include "train/layers/script_options.h"
+
+// A user's model: a TorchScript module (docs/plugins.md is its contract). It has an attribute
+// `num_layers` and a method
+//
+//   layer(self, index: int, x: Tensor, indptr: Tensor, src: Tensor, weight: Optional[Tensor])
+//       -> Tensor
+//
+// which makes one row from each destination of a block: x is [sources, columns], float32, the
+// destinations' own rows first; indptr int64 [destinations + 1], src int64 [edges], rows of x;
+// weight float32 [edges] or None. Layer 0 gets the features, the last gives [destinations,
+// classes]. Training on blocks and evaluation call the same method.
+
+namespace gnnd {
+
+// The model of the user threw or gave what it must not; the message is one line.
+class ScriptError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The edges of a block as a script sees them. Null weight: None.
+struct ScriptBlock {
+  std::span<const uint32_t> indptr;  // [rows + 1]
+  std::span<const uint32_t> src;     // [indptr.back() - indptr.front()]
+  const float* weight = nullptr;
+};
+
+// Not thread-safe. The interpreter runs the program as it is written, without optimising it: what
+// an optimised run computes would depend on how many runs came before. Torch is told to refuse
+// operations that are not deterministic, for the whole process.
+class ScriptModel {
+ public:
+  // Loads the file and tries the contract on a tiny block of each layer. kPluginFailed, naming the
+  // file and what is wrong.
+  static Result<std::unique_ptr<ScriptModel>> Load(const ScriptOptions& options);
+  virtual ~ScriptModel() = default;
+
+  // A kScript with the widths that the trial found.
+  const ModelSpec& spec() const { return spec_; }
+  // The module's parameters by the names of its state dict.
+  const ParameterManifest& manifest() const { return manifest_; }
+  // Their values in the file, [manifest().num_floats], padding zero.
+  std::span<const float> initial_parameters() const { return initial_; }
+
+  // Copies a parameter vector into the module.
+  void SetParameters(std::span<const float> parameters);
+  // The module's own tensors in manifest order: leaves that require gradients.
+  std::span<const at::Tensor> parameters() const { return parameters_; }
+
+  // For training, with torch's generator at the place that the batch's key gives it, or not.
+  virtual void BeginBatch(const BatchKey& key) = 0;
+  virtual void BeginEvaluation() = 0;
+
+  // Throws ScriptError when the script does, or what it gives is not [rows, spec().widths[layer]].
+  virtual at::Tensor Layer(uint32_t layer, const at::Tensor& x, const ScriptBlock& block) = 0;
+
+  // The seeds' logits, [num_seeds, out_dim], from the input nodes' features. Throws as Layer.
+  at::Tensor Forward(const Sample& sample, const at::Tensor& x);
+
+ protected:
+  ModelSpec spec_;
+  ParameterManifest manifest_;
+  std::vector<float> initial_;
+  std::vector<at::Tensor> parameters_;
+};
+
+}  // namespace gnnd

@@ -1,0 +1,272 @@
+#include "train/ops/device_operators.h"
+
+#include <ATen/Functions.h>
+
+#include <type_traits>
+#include <vector>
+
+#include "core/kernels/loss.h"
+#include "train/ops/device_stream.h"
+#include "train/ops/ops.h"
+
+namespace gnnd {
+namespace {
+
+TrainStream& StreamOf(Workspace* workspace) { return TrainStream::Of(workspace->device()); }
+
+template <typename T>
+constexpr uint32_t kElement = GNND_ELEMENT_FLOAT32;
+template <>
+constexpr uint32_t kElement<Half> = GNND_ELEMENT_FLOAT16;
+template <>
+constexpr uint32_t kElement<Bfloat16> = GNND_ELEMENT_BFLOAT16;
+
+template <typename T, typename Element>
+void SumEdges(const Spmm<float, Element, T>& op, uint32_t rows, Workspace* workspace) {
+  gnnd_device_spmm args{};
+  args.element = kElement<Element>;
+  args.out_element = kElement<T>;
+  args.rows = rows;
+  args.columns = op.columns;
+  args.x = op.x;
+  args.x_stride = op.x_stride;
+  args.indptr = op.indptr;
+  args.index = op.index;
+  args.weight = op.weight;
+  args.self = op.self;
+  args.self_stride = op.self_stride;
+  args.self_index = op.self_index;
+  args.self_weight = op.self_weight;
+  args.scale = op.scale;
+  args.self_rows = op.self_rows;
+  args.out = op.out;
+  args.out_stride = op.out_stride;
+  TrainStream& stream = StreamOf(workspace);
+  stream.Launch(stream.table().spmm, args);
+}
+
+void WriteMeanScales(const MeanScales<float>& op, Workspace* workspace) {
+  TrainStream& stream = StreamOf(workspace);
+  stream.Launch(stream.table().mean_scales,
+                gnnd_device_mean_scales{op.indptr, op.weight, op.num_dst, 0, op.scale, nullptr});
+}
+
+// The scales are computed again beside them, with the same bits.
+void ScaleWeights(const MeanScales<float>& op, Workspace* workspace) {
+  TrainStream& stream = StreamOf(workspace);
+  stream.Launch(stream.table().mean_scales,
+                gnnd_device_mean_scales{op.indptr, op.weight, op.num_dst, 0, op.scale, op.scaled});
+}
+
+void Transpose(const TransposeInput<float>& in, Workspace* workspace, uint32_t* indptr,
+               uint32_t* dst, float* weight) {
+  TrainStream& stream = StreamOf(workspace);
+  gnnd_device_transpose args{};
+  args.indptr = in.indptr.data();
+  args.src = in.src.data();
+  args.num_dst = static_cast<uint32_t>(in.indptr.size() - 1);
+  args.num_src = in.num_src;
+  args.num_edges = in.src.size();
+  args.transposed_indptr = indptr;
+  args.transposed_dst = dst;
+  args.transposed_edge = workspace->Get<uint32_t>(in.src.size());
+  args.workspace = workspace->Get<std::byte>(
+      stream.table().transpose_workspace_bytes(args.num_dst, args.num_src, args.num_edges));
+  stream.Launch(stream.table().transpose, args);
+  const uint32_t* const from = in.weight_per_destination ? dst : args.transposed_edge;
+  stream.Launch(stream.table().take, gnnd_device_take{in.weight, from, args.num_edges, weight});
+}
+
+const float* WeightsAs(std::span<const float> weights, Workspace*) { return weights.data(); }
+
+template <typename T>
+void Drop(const DropoutRows<T, float>& op, uint32_t rows, Workspace* workspace) {
+  gnnd_device_dropout args{};
+  args.element = kElement<T>;
+  args.rows = rows;
+  args.columns = op.columns;
+  args.relu = op.relu ? 1 : 0;
+  args.random_seed = op.key.random_seed;
+  args.epoch = op.key.epoch;
+  args.batch = op.key.batch;
+  args.layer = op.key.layer;
+  args.nodes = op.nodes;
+  args.in_out = op.rows;
+  args.stride = op.stride;
+  args.threshold = op.threshold;
+  args.scale = static_cast<double>(op.scale);
+  TrainStream& stream = StreamOf(workspace);
+  stream.Launch(stream.table().dropout, args);
+}
+
+template <typename T>
+void DropGradient(const DropoutGradient<T>& op, Workspace* workspace) {
+  gnnd_device_dropout_gradient args{};
+  args.element = kElement<T>;
+  args.count = op.rows * op.columns;
+  args.out = op.out;
+  args.grad = op.grad;
+  args.scale = static_cast<double>(op.scale);
+  args.grad_in = op.grad_in;
+  TrainStream& stream = StreamOf(workspace);
+  stream.Launch(stream.table().dropout_gradient, args);
+}
+
+template <typename T>
+void SumRows(const T* rows, uint32_t count, uint64_t columns, Workspace* workspace, float* out) {
+  TrainStream& stream = StreamOf(workspace);
+  gnnd_device_sum_rows args{};
+  args.element = kElement<T>;
+  args.count = count;
+  args.columns = columns;
+  args.rows = rows;
+  args.out = out;
+  args.workspace = workspace->Get<std::byte>(stream.table().sum_workspace_bytes(count, columns));
+  stream.Launch(stream.table().sum_rows, args);
+}
+
+template <typename From, typename To>
+void ConvertRows(const From* from, uint32_t rows, uint64_t columns, Workspace* workspace, To* to) {
+  TrainStream& stream = StreamOf(workspace);
+  stream.Launch(stream.table().convert,
+                gnnd_device_convert{kElement<From>, kElement<To>, rows * columns, from, to});
+}
+
+// A matrix, or one that is seen transposed, in another type; in the workspace.
+at::Tensor Typed(const at::Tensor& matrix, at::ScalarType type, Workspace* workspace) {
+  if (matrix.is_contiguous()) return AsRowsOf(type, matrix, workspace);
+  return AsRowsOf(type, matrix.t(), workspace).t();
+}
+
+}  // namespace
+
+// Unproven: no GPU has run what follows yet (docs/gpu.md). Sums are made where they end, and what
+// lies between in the workspace, so that torch allocates nothing but cuBLAS's own memory. Of rows
+// in bfloat16 a product is rounded before what is added to it, and once more after.
+void AffineOfTorch(const AffineOp& op, Workspace* workspace) {
+  const at::Tensor& out = op.out;
+  const at::ScalarType type = op.x.scalar_type();
+  const bool is_wider = type != out.scalar_type();
+  at::Tensor sum = is_wider ? EmptyIn(workspace, op.x, out.size(0), out.size(1)) : out;
+  at::mm_out(sum, op.x, Typed(op.weight, type, workspace).t());
+  if (op.x_self.defined()) {
+    at::addmm_out(sum, sum, op.x_self, Typed(op.weight_self, type, workspace).t());
+  }
+  if (is_wider) out.copy_(sum);
+  if (op.addend.defined()) out.add_(op.addend);
+  if (op.bias.defined()) out.add_(op.bias);
+}
+
+void TransposedOfTorch(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& out,
+                       Workspace* workspace) {
+  const bool is_wider = x.scalar_type() != out.scalar_type();
+  at::Tensor sum = is_wider ? EmptyIn(workspace, x, out.size(0), out.size(1)) : out;
+  at::mm_out(sum, grad.t(), x);
+  if (is_wider) out.copy_(sum);
+}
+
+namespace {
+
+void MultiplyAffine(const AffineOp& op, Workspace* workspace) {
+  StreamOf(workspace).BeginTorch();
+  if (StreamOf(workspace).on_host()) return RunAffine(op, workspace);
+  AffineOfTorch(op, workspace);
+}
+
+void MultiplyTransposed(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& out,
+                        Workspace* workspace) {
+  StreamOf(workspace).BeginTorch();
+  if (StreamOf(workspace).on_host()) return TransposedProductInto(grad, x, out);
+  TransposedOfTorch(grad, x, out, workspace);
+}
+
+// Whatever is no plain cross-entropy: a batch's logits are few beside its rows, and the processor's
+// loss has the processor's bits.
+LossSums LossesOnHost(const LossRows& op, TrainStream* stream) {
+  const uint64_t count = op.rows * op.classes;
+  std::vector<float> logits(count);
+  std::vector<float> grad(count);
+  std::vector<uint32_t> labels(op.task == Task::kClassification ? op.rows : 0);
+  stream->CopyOut(logits.data(), op.logits, count * sizeof(float));
+  if (!labels.empty()) stream->CopyOut(labels.data(), op.labels, op.rows * sizeof(uint32_t));
+  stream->Synchronize();
+  LossRows here = op;
+  here.logits = logits.data();
+  here.labels = labels.data();
+  here.grad = grad.data();
+  Workspace memory;
+  const LossSums sums = CpuOperators().loss(here, &memory);
+  stream->CopyIn(op.grad, grad.data(), count * sizeof(float));
+  stream->Synchronize();
+  return sums;
+}
+
+LossSums Losses(const LossRows& op, Workspace* workspace) {
+  TrainStream& stream = StreamOf(workspace);
+  if (op.task != Task::kClassification || op.weights != nullptr) return LossesOnHost(op, &stream);
+  gnnd_device_loss args{};
+  args.rows = op.rows;
+  args.columns = static_cast<uint32_t>(op.classes);
+  args.logits = op.logits;
+  args.stride = op.classes;
+  args.labels = op.labels;
+  args.grad = op.grad;
+  args.exp_sums = workspace->Get<double>(op.rows);
+  args.margins = workspace->Get<float>(op.rows);
+  args.best = workspace->Get<uint32_t>(op.rows);
+  stream.Launch(stream.table().loss, args);
+  std::vector<double> exp_sums(op.rows);
+  std::vector<float> margins(op.rows);
+  std::vector<uint32_t> best(op.rows);
+  std::vector<uint32_t> labels(op.rows);
+  stream.CopyOut(exp_sums.data(), args.exp_sums, op.rows * sizeof(double));
+  stream.CopyOut(margins.data(), args.margins, op.rows * sizeof(float));
+  stream.CopyOut(best.data(), args.best, op.rows * sizeof(uint32_t));
+  stream.CopyOut(labels.data(), op.labels, op.rows * sizeof(uint32_t));
+  stream.Synchronize();
+  LossSums sums;
+  for (uint32_t i = 0; i < op.rows; ++i) {
+    sums.loss += LossOf(exp_sums[i], static_cast<double>(margins[i]));
+    sums.correct += best[i] == labels[i] ? 1 : 0;
+  }
+  return sums;
+}
+
+template <typename T>
+RowOperators<T> DeviceRows() {
+  RowOperators<T> rows{};
+  rows.sum_edges = &SumEdges<T, T>;
+  rows.sum_floats = &SumEdges<T, float>;
+  rows.sum_halves = &SumEdges<T, Half>;
+  rows.mean_scales = &WriteMeanScales;
+  rows.scale_weights = &ScaleWeights;
+  rows.transpose = &Transpose;
+  rows.weights = &WeightsAs;
+  rows.dropout = &Drop<T>;
+  rows.dropout_gradient = &DropGradient<T>;
+  rows.sum_rows = &SumRows<T>;
+  return rows;
+}
+
+}  // namespace
+
+const Operators& DeviceOperators() {
+  static const Operators operators = [] {
+    Operators made{};
+    made.of_float = DeviceRows<float>();
+    made.of_bfloat16 = DeviceRows<Bfloat16>();
+    made.attention_of_float = DeviceAttention();
+    made.finish_of_float = DeviceFinish();
+    made.row_models_of_float = DeviceRowModels();
+    made.narrow = &ConvertRows<float, Bfloat16>;
+    made.widen = &ConvertRows<Bfloat16, float>;
+    made.affine = &MultiplyAffine;
+    made.transposed_product = &MultiplyTransposed;
+    made.loss = &Losses;
+    made.update = CpuOperators().update;
+    return made;
+  }();
+  return operators;
+}
+
+}  // namespace gnnd

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <c10/core/Stream.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "core/base/status.h"
+#include "core/device/device.h"
+#include "train/ops/device.h"
+
+// A stream of a device with memory of its own, as train/ works on it: where a Workspace's memory
+// comes from and its operators are enqueued. Workspaces of two streams may be used by two threads
+// at once.
+
+namespace gnnd {
+
+// What a device answered where there is no status to return: in operators and workspaces, which
+// autograd calls.
+class DeviceError : public std::runtime_error {
+ public:
+  explicit DeviceError(Status status)
+      : std::runtime_error(status.message()), status_(std::move(status)) {}
+  const Status& status() const { return status_; }
+
+ private:
+  Status status_;
+};
+
+class TrainStream {
+ public:
+  enum class Use {
+    kExtract,  // a stream of the device's own
+    // One that torch's operators take, too, while a thread is within Current; where device memory
+    // is the host's they run at once, on the processor.
+    kCompute,
+  };
+  // kDeviceUnavailable where the plug-in lacks a kernel that DeviceOperators() call.
+  static Result<std::unique_ptr<TrainStream>> Create(const Device& device, Use use);
+  TrainStream(const TrainStream&) = delete;
+  TrainStream& operator=(const TrainStream&) = delete;
+
+  // The stream that a workspace of such a device works on.
+  static TrainStream& Of(const TrainDevice& device) {
+    return *static_cast<TrainStream*>(device.context);
+  }
+
+  // For workspaces; as long as the stream.
+  const TrainDevice& train_device() const { return train_device_; }
+  const gnnd_device_plugin& table() const { return device_.table(); }
+  // Whether the processor may follow pointers to device memory.
+  bool on_host() const { return device_.info().memory_kind == GNND_MEMORY_HOST; }
+
+  // Enqueues function(stream, &args, error). Throws DeviceError, as all that follow. Where device
+  // memory is the host's it waits, too: what torch computes there, it computes at once.
+  template <typename Args>
+  void Launch(uint32_t (*function)(gnnd_device_stream*, const Args*, gnnd_device_error*),
+              const Args& args) {
+    gnnd_device_error error{};
+    if (function(stream_->get(), &args, &error) != GNND_DEVICE_OK) {
+      throw DeviceError(StatusOf(error));
+    }
+    if (on_host()) Synchronize();
+  }
+  // Straight where host memory is registered; it then stays as it is until the stream got there.
+  void CopyIn(void* to, const void* from, uint64_t bytes);
+  void CopyOut(void* to, const void* from, uint64_t bytes);
+  void Fill(void* to, uint8_t byte, uint64_t bytes);
+  void Synchronize();
+  // Before torch works on the stream. Throws what torch does, where the device simulates that.
+  void BeginTorch();
+  // The device's time from one to the other, by events on the stream; the second one waits for it.
+  void BeginTiming();
+  uint64_t EndTiming();
+  // Synchronize where a failure has been told already.
+  void Drain() noexcept { static_cast<void>(stream_->Synchronize()); }
+
+  // Torch's operators of this thread take the stream, too.
+  class Current {
+   public:
+    explicit Current(const TrainStream& stream);
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+    ~Current();
+
+   private:
+    std::optional<c10::Stream> before_;
+  };
+
+ private:
+  explicit TrainStream(const Device& device);
+
+  void Copy(void* to, const void* from, uint64_t bytes, uint32_t direction);
+
+  const Device& device_;
+  std::optional<c10::Stream> torch_;  // the same one, where torch has streams
+  std::unique_ptr<DeviceStream> stream_;
+  std::unique_ptr<DeviceEvent> begun_;
+  std::unique_ptr<DeviceEvent> ended_;
+  TrainDevice train_device_;
+};
+
+}  // namespace gnnd
