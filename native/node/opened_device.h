@@ -17,7 +17,7 @@ struct OpenedDevice {
     OpenedDevice opened;
     if (options.plugin.empty()) return opened;
     const DevicePlugin* const plugin = GNND_VALUE(DevicePlugin::Load(options.plugin));
-    // One is visible to a process (src/supervisor/accelerator-environment.ts).
+    // One is visible to a process (src/devices/accelerator-environment.ts).
     opened.device = GNND_VALUE(Device::Open(*plugin, {0, options.budget_bytes}));
     opened.own = RegistrarOf(*opened.device);
     return opened;

@@ -1,7 +1,7 @@
+import type { HostDevices } from '../devices/host-devices.ts';
+import type { Accelerator } from '../devices/seat.ts';
 import type { Runner } from '../jobs/runner.ts';
 import { deviceKindOf } from '../spec/device-kinds.ts';
-import type { HostDevices } from '../supervisor/host-devices.ts';
-import type { Accelerator } from '../supervisor/seat.ts';
 import type { DeviceFacts } from './host-handlers.ts';
 
 /** Who has which device, from the scheduler's state; and those that nobody may have. */

@@ -1,8 +1,8 @@
 import { GnndError, messageOf } from '../base/errors.ts';
+import type { CheckpointFacts, CheckpointKind, CheckpointLook } from '../files/checkpoint.ts';
 import type { EpochReport, JobRecord, JobResult } from '../records/job-record.ts';
 import type { Metric } from '../spec/metrics.ts';
 import type { Store } from '../store/store.ts';
-import type { CheckpointFacts, CheckpointKind, CheckpointLook } from '../supervisor/checkpoint.ts';
 
 /** A checkpoint as others see it, and the job that left it. */
 

@@ -1,4 +1,4 @@
-import { createCheckpointLook } from '../supervisor/checkpoint.ts';
+import { createCheckpointLook } from '../files/checkpoint.ts';
 import { type CheckpointRecord, recordOf, trainedJob } from './checkpoint-record.ts';
 import { createExport, type Export, type ExportsOptions } from './exports.ts';
 import { type FilePart, predictionFiles } from './predictions.ts';

@@ -1,15 +1,15 @@
 import { rmSync } from 'node:fs';
 import { GnndError, messageOf } from '../base/errors.ts';
-import type { CoreAddon, ModelOptions } from '../native/contract.ts';
-import type { JobRecord } from '../records/job-record.ts';
-import type { PropagationSource } from '../records/propagation-record.ts';
-import { takesRows } from '../spec/rules/propagation.ts';
 import {
   type CheckpointFile,
   parametersOf,
   parametersSha256,
   safetensorsOf,
-} from '../supervisor/checkpoint.ts';
+} from '../files/checkpoint.ts';
+import type { CoreAddon, ModelOptions } from '../native/contract.ts';
+import type { JobRecord } from '../records/job-record.ts';
+import type { PropagationSource } from '../records/propagation-record.ts';
+import { takesRows } from '../spec/rules/propagation.ts';
 import { type Propagations, tokensOf } from '../supervisor/propagations.ts';
 import {
   foldMoments,

@@ -6,8 +6,15 @@ import { GnndError, messageOf } from '../base/errors.ts';
 import { createLine } from '../base/line.ts';
 import { readRegular } from '../base/regular-file.ts';
 import { countsOf, requireReady } from '../datasets/ready-dataset.ts';
+import {
+  type CheckpointFile,
+  type CheckpointKind,
+  parametersOf,
+  readCheckpoint,
+} from '../files/checkpoint.ts';
 import type { CoreAddon, ModelOptions, PredictOptions } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
+import { taskTopologyPlace } from '../plan/memory-plan.ts';
 import type { DatasetManifest, DatasetRecord } from '../records/dataset-record.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
@@ -15,12 +22,6 @@ import { automaticCores } from '../spec/limits.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import { show } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
-import {
-  type CheckpointFile,
-  type CheckpointKind,
-  parametersOf,
-  readCheckpoint,
-} from '../supervisor/checkpoint.ts';
 import type { DataWitness } from '../supervisor/data-witness.ts';
 import {
   type FeaturesRequest,
@@ -28,7 +29,6 @@ import {
   loadDataset,
   loadFeatures,
 } from '../supervisor/load-dataset.ts';
-import { taskTopologyPlace } from '../supervisor/memory-plan.ts';
 import { predict } from '../supervisor/prediction.ts';
 import { idOf, type Propagations } from '../supervisor/propagations.ts';
 import type { Moments } from '../supervisor/standardization.ts';

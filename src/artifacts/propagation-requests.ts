@@ -6,6 +6,7 @@ import { canonicalSha256 } from '../base/ids.ts';
 import type { TaskWatch } from '../datasets/data-tasks.ts';
 import type { Datasets } from '../datasets/datasets.ts';
 import { countsOf, requireReady } from '../datasets/ready-dataset.ts';
+import type { CrewDevice } from '../devices/seat.ts';
 import type { CoreAddon } from '../native/contract.ts';
 import type { DatasetRecord, OperationRecord } from '../records/dataset-record.ts';
 import type { PropagationRecord } from '../records/propagation-record.ts';
@@ -13,7 +14,6 @@ import { type PropagationInput, resolvePropagation } from '../spec/rules/propaga
 import type { Store } from '../store/store.ts';
 import type { PropagationDevice, PropagationRequest } from '../supervisor/propagation-types.ts';
 import type { Propagations } from '../supervisor/propagations.ts';
-import type { CrewDevice } from '../supervisor/seat.ts';
 
 /** Propagations that users ask for by themselves, in advance of jobs. */
 

@@ -4,13 +4,13 @@ import { countsOf, hasEdgeWeights } from '../datasets/ready-dataset.ts';
 import { type Task, type TaskAnswer, topologyFd } from '../executor/protocol.ts';
 import type { CoreAddon, FootprintOptions } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
+import { layoutOf } from '../plan/job-layout.ts';
+import { taskTopologyPlace } from '../plan/memory-plan.ts';
 import type { DatasetRecord } from '../records/dataset-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
 import type { DataWitness } from '../supervisor/data-witness.ts';
-import { layoutOf } from '../supervisor/job-layout.ts';
 import { loadDataset } from '../supervisor/load-dataset.ts';
-import { taskTopologyPlace } from '../supervisor/memory-plan.ts';
 import { runTask } from '../supervisor/task.ts';
 import type { SharedTopology, Topologies } from '../supervisor/topologies.ts';
 

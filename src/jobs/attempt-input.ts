@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import { hostMemoryBytes } from '../base/host-memory.ts';
 import { countsOf } from '../datasets/ready-dataset.ts';
+import type { CrewDevice } from '../devices/seat.ts';
+import { imagesFolderOf } from '../files/image-files.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { adapts } from '../spec/rules/locality.ts';
 import type { Store } from '../store/store.ts';
 import type { AttemptInput } from '../supervisor/attempt-types.ts';
-import { imagesFolderOf } from '../supervisor/image-files.ts';
-import type { CrewDevice } from '../supervisor/seat.ts';
 
 /** What an attempt works with, from the job's record and the host. */
 

@@ -1,7 +1,7 @@
 import { pluginFilesIn } from '../artifacts/plugin-files.ts';
+import type { CrewDevice } from '../devices/seat.ts';
 import type { InstructionSet } from '../native/contract.ts';
 import { matrixLibraryOf } from '../supervisor/executor-process.ts';
-import type { CrewDevice } from '../supervisor/seat.ts';
 
 /** What of a host decides which jobs it takes, and what they are resolved to. */
 export function hostLimits(

@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { setImmediate as yieldToLoop } from 'node:timers/promises';
 import { messageOf } from '../base/errors.ts';
+import { imageFilesIn, imagesFolderOf, removeImages } from '../files/image-files.ts';
 import type { ResumePoint } from '../records/job-record.ts';
 import { counted } from '../spec/counted.ts';
-import { imageFilesIn, imagesFolderOf, removeImages } from '../supervisor/image-files.ts';
 import type { RunnerOptions } from './runner-options.ts';
 
 /** Images of jobs: what is said about them, and that none outlives its job. */

@@ -10,7 +10,11 @@ import {
   noDatasetText,
   requireReady,
 } from '../datasets/ready-dataset.ts';
+import { parameterCountOf } from '../files/checkpoint.ts';
+import { removeStartFile, writeStartFile } from '../files/start-file.ts';
 import type { CoreAddon } from '../native/contract.ts';
+import { layoutOf, queueSlots } from '../plan/job-layout.ts';
+import { memoryPlanOf, memoryViolations, rowPlanOf } from '../plan/memory-plan.ts';
 import { type DatasetRecord, modelColumnsMax } from '../records/dataset-record.ts';
 import type {
   ExecutorRole,
@@ -30,10 +34,6 @@ import { infers, samplesNothing } from '../spec/rules/inference.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
 import { encodeSpec, withSpecs } from '../spec/spec-codec.ts';
 import type { EpochPlace, NewJob, Store, StoredEpoch } from '../store/store.ts';
-import { parameterCountOf } from '../supervisor/checkpoint.ts';
-import { layoutOf, queueSlots } from '../supervisor/job-layout.ts';
-import { memoryPlanOf, memoryViolations, rowPlanOf } from '../supervisor/memory-plan.ts';
-import { removeStartFile, writeStartFile } from '../supervisor/start-file.ts';
 import { readTimeline } from '../supervisor/timeline.ts';
 import { timelineFileOf } from './attempt-input.ts';
 import { type InferenceSources, type SpecWithModel, withModel } from './inference-input.ts';

@@ -1,8 +1,8 @@
 import { GnndError } from '../base/errors.ts';
 import { canonicalSha256 } from '../base/ids.ts';
+import { removeImages } from '../files/image-files.ts';
 import { type JobRecord, terminalStates } from '../records/job-record.ts';
 import type { RequestKey, Store } from '../store/store.ts';
-import { removeImages } from '../supervisor/image-files.ts';
 import { goingOnMessage } from './job-images.ts';
 import type { Runner } from './runner.ts';
 

@@ -1,22 +1,22 @@
 import { join } from 'node:path';
 import { type FieldViolation, messageOf } from '../base/errors.ts';
 import { countsOf } from '../datasets/ready-dataset.ts';
+import {
+  parametersSha256Of,
+  readCheckpoint,
+  safetensorsOf,
+  tensorsOf,
+} from '../files/checkpoint.ts';
+import { imageFilesIn, imagesFolderOf } from '../files/image-files.ts';
+import { imageParameters } from '../files/image-parameters.ts';
 import type { CoreAddon, ModelManifest, ModelOptions } from '../native/contract.ts';
+import { layoutOf } from '../plan/job-layout.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { JobSpecInput } from '../spec/job-spec.ts';
 import { meantBy } from '../spec/nearest.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { show } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
-import {
-  parametersSha256Of,
-  readCheckpoint,
-  safetensorsOf,
-  tensorsOf,
-} from '../supervisor/checkpoint.ts';
-import { imageFilesIn, imagesFolderOf } from '../supervisor/image-files.ts';
-import { imageParameters } from '../supervisor/image-parameters.ts';
-import { layoutOf } from '../supervisor/job-layout.ts';
 
 /** The parameters of another job, for one that is to begin with them. */
 

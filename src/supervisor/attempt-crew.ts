@@ -1,10 +1,10 @@
 import type { SegmentSpec } from '../native/contract.ts';
+import type { EvaluationPlan } from '../plan/evaluation-plan.ts';
+import type { JobLayout, SegmentRequest } from '../plan/job-layout.ts';
 import { infers } from '../spec/rules/inference.ts';
 import type { AttemptContext } from './attempt-types.ts';
 import { Crew, type CrewOptions } from './crew.ts';
-import type { EvaluationPlan } from './evaluation-plan.ts';
 import { noPrediction, openHiddenRows } from './inference.ts';
-import type { JobLayout, SegmentRequest } from './job-layout.ts';
 import type { Preparation } from './preparation.ts';
 
 /** The crews of an attempt, which differ in their segment and in whether they evaluate. */

@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import type { CrewDevice, Seat, StandbyRoom } from '../devices/seat.ts';
 import type { CoreAddon, DatasetCounts } from '../native/contract.ts';
 import type {
   CachePlan,
@@ -16,7 +17,6 @@ import type { JobSpec } from '../spec/job-spec.ts';
 import type { DataWitness } from './data-witness.ts';
 import type { ExecutorOutcome } from './exit-reason.ts';
 import type { PropagationMaker } from './propagation-types.ts';
-import type { CrewDevice, Seat, StandbyRoom } from './seat.ts';
 import type { MeasuredTimings } from './timings.ts';
 import type { Topologies } from './topologies.ts';
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import type { CrewDevice, LivingSeat, Seat } from '../devices/seat.ts';
 import { hostTierFd, protocolVersion, type StartMessage, scratchFd } from '../executor/protocol.ts';
 import type {
   CoreAddon,
@@ -14,21 +15,20 @@ import type {
   SegmentSnapshot,
   SegmentSpec,
 } from '../native/contract.ts';
+import { deviceOptionsOf, torchBytesOf } from '../plan/device-memory.ts';
+import { createScratch, type EvaluationPlan, evaluationSampling } from '../plan/evaluation-plan.ts';
+import { type CachedRows, historyOptionsOf, noCachedRows } from '../plan/history.ts';
+import { type JobLayout, optimizerOf } from '../plan/job-layout.ts';
+import { trainerThreads } from '../plan/trainer-threads.ts';
 import type { CachePlan, ExecutorExit, ExecutorRole } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import { deviceOptionsOf, torchBytesOf } from './device-memory.ts';
-import { createScratch, type EvaluationPlan, evaluationSampling } from './evaluation-plan.ts';
 import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
 import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
-import { type CachedRows, historyOptionsOf, noCachedRows } from './history.ts';
-import { type JobLayout, optimizerOf } from './job-layout.ts';
 import { createOomKills } from './oom-kills.ts';
 import type { PlacedRows } from './placed-rows.ts';
 import { noteDump, processState } from './process-state.ts';
-import type { CrewDevice, LivingSeat, Seat } from './seat.ts';
 import { settlesWithin } from './settles-within.ts';
-import { trainerThreads } from './trainer-threads.ts';
 import { unwatched, Watchdog, type Watched } from './watchdog.ts';
 
 /**

@@ -7,8 +7,8 @@ import { markUsed } from '../base/files.ts';
 import type { Log } from '../base/log.ts';
 import { readRegular } from '../base/regular-file.ts';
 import { digestOf } from '../datasets/dataset-writer.ts';
+import { FileWitness, type NamedDigest, type WrongFile } from '../files/file-witness.ts';
 import type { DatasetManifest } from '../records/dataset-record.ts';
-import { FileWitness, type NamedDigest, type WrongFile } from './file-witness.ts';
 import { runTask, TaskError, type TaskOptions } from './task.ts';
 
 /**

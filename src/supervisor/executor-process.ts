@@ -9,6 +9,11 @@ import { sleep } from '../base/clock.ts';
 import { isScarcity } from '../base/descriptors.ts';
 import { executorExit } from '../base/exit-codes.ts';
 import {
+  acceleratorEnvironment,
+  acceleratorVariables,
+} from '../devices/accelerator-environment.ts';
+import type { Accelerator } from '../devices/seat.ts';
+import {
   type EndMessage,
   endMessageOf,
   type ProgressMessage,
@@ -17,8 +22,6 @@ import {
 } from '../executor/protocol.ts';
 import type { InstructionSet } from '../native/contract.ts';
 import type { Determinism, MatrixLibrary } from '../spec/job-spec.ts';
-import { acceleratorEnvironment, acceleratorVariables } from './accelerator-environment.ts';
-import type { Accelerator } from './seat.ts';
 
 /**
  * One child process: spawn, say start, hear its end, reap. Must be used from the main thread only:

@@ -2,14 +2,14 @@ import { sleep } from '../base/clock.ts';
 import { isScarcity } from '../base/descriptors.ts';
 import { messageOf } from '../base/errors.ts';
 import { featureNamesOf } from '../datasets/feature-names.ts';
+import { writeCheckpoint } from '../files/checkpoint.ts';
 import { type CoreAddon, counters, type SegmentHandle } from '../native/contract.ts';
+import type { JobLayout } from '../plan/job-layout.ts';
 import type { JobResult } from '../records/job-record.ts';
 import { infers } from '../spec/rules/inference.ts';
 import type { AttemptContext, AttemptInput } from './attempt-types.ts';
-import { writeCheckpoint } from './checkpoint.ts';
 import type { EpochReports } from './epoch-reports.ts';
 import type { JobInference } from './job-inference.ts';
-import type { JobLayout } from './job-layout.ts';
 import { accuracyIn, testMetricsOf } from './progress.ts';
 
 /** The end of a job's training: its final model, made durable. */

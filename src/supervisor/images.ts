@@ -2,12 +2,12 @@ import { rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { makeFolder } from '../base/atomic-file.ts';
 import { messageOf } from '../base/errors.ts';
+import { imageFilesIn } from '../files/image-files.ts';
 import type { ImageFacts, SegmentHandle, SegmentSnapshot } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
+import type { JobLayout } from '../plan/job-layout.ts';
 import type { ResumePoint } from '../records/job-record.ts';
 import type { AttemptContext } from './attempt-types.ts';
-import { imageFilesIn } from './image-files.ts';
-import type { JobLayout } from './job-layout.ts';
 
 /** Images of a running job (docs/formats/image.md): written beside training, and gone on from. */
 

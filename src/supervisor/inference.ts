@@ -6,22 +6,16 @@ import { makeFolder, syncFolder, writeFileAtomic } from '../base/atomic-file.ts'
 import { GnndError, messageOf } from '../base/errors.ts';
 import { canonicalJson } from '../base/ids.ts';
 import { featureNamesOf } from '../datasets/feature-names.ts';
-import type {
-  CoreAddon,
-  DatasetCounts,
-  PredictionOptions,
-  SegmentSpec,
-} from '../native/contract.ts';
+import { parametersOf } from '../files/checkpoint.ts';
+import type { CoreAddon, PredictionOptions, SegmentSpec } from '../native/contract.ts';
+import { type EvaluationPlan, nodesOf } from '../plan/evaluation-plan.ts';
+import { noHistory } from '../plan/history.ts';
+import type { JobLayout, SegmentRequest } from '../plan/job-layout.ts';
 import type { DatasetManifest } from '../records/dataset-record.ts';
 import type { JobResult } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { scaleParts } from '../spec/rules/locality.ts';
-import { takesRows } from '../spec/rules/propagation.ts';
 import type { AttemptInput } from './attempt-types.ts';
-import { parametersOf } from './checkpoint.ts';
-import { type EvaluationPlan, rowEvaluationSizes } from './evaluation-plan.ts';
-import { noHistory } from './history.ts';
-import type { JobLayout, SegmentRequest } from './job-layout.ts';
 import { runTask, TaskError, type TaskOptions } from './task.ts';
 import { readTrainedModel, type TrainedModel } from './trained-model.ts';
 
@@ -47,40 +41,6 @@ export const noPrediction: PredictionOptions = {
   logits: false,
   probabilities: false,
 };
-
-/** Nodes to be predicted; at most, where they are listed. */
-export function nodesOf({ inference }: JobSpec, counts: DatasetCounts): number {
-  switch (inference.nodes) {
-    case 'TRAINING':
-      return counts.train;
-    case 'VALIDATION':
-      return counts.val;
-    case 'TEST':
-      return counts.test;
-    default:
-      return counts.numNodes;
-  }
-}
-
-/** One evaluation of so many nodes. Hidden rows lie in a file that outlives the attempt. */
-export function inferencePlanOf(
-  native: Pick<CoreAddon, 'evaluationSizes'>,
-  { model, manifest: { widths } }: JobLayout,
-  { spec, counts, nodes }: { spec: JobSpec; counts: DatasetCounts; nodes: number },
-): EvaluationPlan {
-  const predicted = { ...counts, val: nodes, test: 0 };
-  if (takesRows(spec.model.type))
-    return { ...rowEvaluationSizes(predicted, false), scratchFolder: '' };
-  const sampled = spec.evaluation.method === 'SAMPLED';
-  const sizes = native.evaluationSizes({
-    counts: predicted,
-    model,
-    sampled,
-    ranked: false,
-    widths,
-  });
-  return { ...sizes, keptBytes: 0, scratchFolder: '' };
-}
 
 /** A segment of one step that is taken already: `segmentBeginTrained` gives it its parameters. */
 export function inferenceSegment(

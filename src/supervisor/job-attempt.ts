@@ -1,6 +1,11 @@
 import { GnndError, messageOf } from '../base/errors.ts';
+import type { LivingSeat, Seat } from '../devices/seat.ts';
+import { parameterCountOf } from '../files/checkpoint.ts';
 import type { SegmentSnapshot, SegmentSpec } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
+import { standbyRoomOf } from '../plan/device-memory.ts';
+import { type EvaluationPlan, evaluationPlanOf, inferencePlanOf } from '../plan/evaluation-plan.ts';
+import { jobSegment, queueSlots, type SegmentRequest } from '../plan/job-layout.ts';
 import type { CachePlan, JobProgress, JobTimeline } from '../records/job-record.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { crewOf, segmentRequestOf } from './attempt-crew.ts';
@@ -12,16 +17,11 @@ import type {
   LaunchFacts,
   LaunchPlan,
 } from './attempt-types.ts';
-import { parameterCountOf } from './checkpoint.ts';
 import type { Crew } from './crew.ts';
-import { standbyRoomOf } from './device-memory.ts';
 import type { EpochReports } from './epoch-reports.ts';
-import { type EvaluationPlan, evaluationPlanOf } from './evaluation-plan.ts';
 import { type CheckpointCounts, CheckpointError } from './finalize.ts';
-import { inferencePlanOf, inferenceSegment } from './inference.ts';
-import { jobSegment, queueSlots, type SegmentRequest } from './job-layout.ts';
+import { inferenceSegment } from './inference.ts';
 import { Preparation } from './preparation.ts';
-import type { LivingSeat, Seat } from './seat.ts';
 import { TaskDied, TaskStalled } from './task.ts';
 import { timingsOf } from './timings.ts';
 import { measure } from './trial.ts';

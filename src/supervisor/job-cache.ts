@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { CrewDevice } from '../devices/seat.ts';
 import { topologyFd as taskTopologyFd } from '../executor/protocol.ts';
 import {
   type CoreAddon,
@@ -8,6 +9,18 @@ import {
   type SamplingOptions,
   type SegmentSnapshot,
 } from '../native/contract.ts';
+import { cachePlanOf } from '../plan/cache-plan.ts';
+import {
+  budgetBytesOf,
+  heldByTrainers,
+  reservedBytesOf,
+  takenBeside,
+} from '../plan/device-memory.ts';
+import { evaluationBytesOf, evaluationPlanOf } from '../plan/evaluation-plan.ts';
+import { type CachedRows, noCachedRows } from '../plan/history.ts';
+import type { JobLayout } from '../plan/job-layout.ts';
+import { samplerDeviceBytes, topologyBytesOf } from '../plan/sampler-memory.ts';
+import { trainerThreads } from '../plan/trainer-threads.ts';
 import type { CachePlan } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { mayCache } from '../spec/cache-spec.ts';
@@ -17,18 +30,10 @@ import { favours } from '../spec/rules/locality.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import { timed } from './attempt-parts.ts';
 import type { AttemptContext, AttemptInput } from './attempt-types.ts';
-import { cachePlanOf } from './cache-plan.ts';
-import { budgetBytesOf, heldByTrainers, reservedBytesOf, takenBeside } from './device-memory.ts';
-import { evaluationBytesOf, evaluationPlanOf } from './evaluation-plan.ts';
-import { type CachedRows, noCachedRows } from './history.ts';
 import { HostTier, rowsKeptBy } from './host-tier.ts';
 import { type HotOrder, prepareFavoured, prepareHotOrder } from './hot-order.ts';
-import type { JobLayout } from './job-layout.ts';
 import { type PlacedRows, placeRows, samplerSetsOf, withMeasured } from './placed-rows.ts';
-import { samplerDeviceBytes, topologyBytesOf } from './sampler-memory.ts';
-import type { CrewDevice } from './seat.ts';
 import type { TaskOptions } from './task.ts';
-import { trainerThreads } from './trainer-threads.ts';
 
 /** Of what an attempt has prepared. */
 interface RankInputs {

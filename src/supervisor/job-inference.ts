@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import { GnndError } from '../base/errors.ts';
+import type { JobLayout } from '../plan/job-layout.ts';
 import type { JobResult } from '../records/job-record.ts';
 import type { PropagationSource } from '../records/propagation-record.ts';
 import type { AttemptContext } from './attempt-types.ts';
@@ -12,7 +13,6 @@ import {
   publishPredictions,
   trainedModelOf,
 } from './inference.ts';
-import type { JobLayout } from './job-layout.ts';
 import { loadFeatures } from './load-dataset.ts';
 import type { GivenMoments } from './propagation-types.ts';
 import { type Moments, type MomentsFile, momentsPath } from './standardization.ts';

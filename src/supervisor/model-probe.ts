@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { CoreAddon } from '../native/contract.ts';
+import type { JobLayout } from '../plan/job-layout.ts';
 import type { AttemptInput } from './attempt-types.ts';
-import type { JobLayout } from './job-layout.ts';
 import { runTask } from './task.ts';
 
 /**

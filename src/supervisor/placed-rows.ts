@@ -1,4 +1,5 @@
 import type { LinkRates } from '../base/link-classes.ts';
+import type { Accelerator, CrewDevice } from '../devices/seat.ts';
 import {
   counters,
   type ExecutorSnapshot,
@@ -16,7 +17,6 @@ import { type Tiers, tiersOf } from '../placement/tiers.ts';
 import type { PlacedDevice, RowPlacementPlan, RowShares } from '../records/job-record.ts';
 import type { CachePolicy, JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
-import type { Accelerator, CrewDevice } from './seat.ts';
 
 /**
  * Which Trainer's device holds which feature rows (docs/placement.md): the plan of src/placement

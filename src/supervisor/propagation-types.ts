@@ -1,6 +1,6 @@
+import type { Accelerator } from '../devices/seat.ts';
 import type { DatasetCounts } from '../native/contract.ts';
 import type { PropagationRecord, PropagationSource } from '../records/propagation-record.ts';
-import type { Accelerator } from './seat.ts';
 import type { Moments, MomentsFile } from './standardization.ts';
 import type { TaskOptions } from './task.ts';
 

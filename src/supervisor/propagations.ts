@@ -8,6 +8,7 @@ import { GnndError } from '../base/errors.ts';
 import { filesBelow, markUsed, type SizedFile } from '../base/files.ts';
 import { canonicalJson, canonicalSha256 } from '../base/ids.ts';
 import { createLine, type Line } from '../base/line.ts';
+import { FileWitness } from '../files/file-witness.ts';
 import type {
   CoreAddon,
   DatasetCounts,
@@ -23,7 +24,6 @@ import type {
   PropagationSpec,
 } from '../records/propagation-record.ts';
 import type { DataWitness } from './data-witness.ts';
-import { FileWitness } from './file-witness.ts';
 import { loadFeatures } from './load-dataset.ts';
 import type {
   PropagationDevice,

@@ -1,4 +1,5 @@
 import { setTimeout as later } from 'node:timers/promises';
+import type { Accelerator } from '../devices/seat.ts';
 import {
   type ProgressMessage,
   protocolVersion,
@@ -14,7 +15,6 @@ import {
   unreadableMessage,
 } from './executor-process.ts';
 import { noteDump, processState } from './process-state.ts';
-import type { Accelerator } from './seat.ts';
 
 /** One piece of native work in a child process of its own: started, heard, reaped. */
 

@@ -2,14 +2,14 @@ import { join } from 'node:path';
 import { sha256Of } from '../base/digest.ts';
 import { messageOf } from '../base/errors.ts';
 import { readRegular } from '../base/regular-file.ts';
-import { datasetTasks } from '../records/dataset-record.ts';
-import type { DatasetTask, JobSpecInput } from '../spec/job-spec.ts';
 import {
   type CheckpointFile,
   type CheckpointKind,
   readCheckpoint,
   tensorsOf,
-} from './checkpoint.ts';
+} from '../files/checkpoint.ts';
+import { datasetTasks } from '../records/dataset-record.ts';
+import type { DatasetTask, JobSpecInput } from '../spec/job-spec.ts';
 import type { Moments } from './standardization.ts';
 
 /**

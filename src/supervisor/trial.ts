@@ -1,11 +1,11 @@
 import { sleep } from '../base/clock.ts';
+import type { LivingSeat, Seat } from '../devices/seat.ts';
 import type { SegmentSnapshot } from '../native/contract.ts';
+import { trialSegment } from '../plan/job-layout.ts';
 import { crewOf, segmentRequestOf } from './attempt-crew.ts';
 import type { AttemptContext } from './attempt-types.ts';
 import type { Crew } from './crew.ts';
-import { trialSegment } from './job-layout.ts';
 import type { Preparation } from './preparation.ts';
-import type { LivingSeat, Seat } from './seat.ts';
 
 /** A crew that measures a few batches and is then thrown away. */
 

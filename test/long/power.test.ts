@@ -13,7 +13,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
-import { readCheckpoint } from '../../src/supervisor/checkpoint.ts';
+import { readCheckpoint } from '../../src/files/checkpoint.ts';
 import {
   type Operation,
   operationsOf,

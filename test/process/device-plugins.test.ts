@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readProbe, withTorch } from '../../src/base/device-probe.ts';
-import { measureLinks, probeDevices } from '../../src/supervisor/probe-devices.ts';
+import { measureLinks, probeDevices } from '../../src/devices/probe-devices.ts';
 import { repository } from '../support/daemon.ts';
 
 const build = join(repository, 'build/native');

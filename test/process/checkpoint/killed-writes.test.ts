@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sweepTemporary } from '../../../src/base/atomic-file.ts';
-import { readCheckpoint } from '../../../src/supervisor/checkpoint.ts';
+import { readCheckpoint } from '../../../src/files/checkpoint.ts';
 import { operationsOf, writeCrashImage } from '../../support/crash-images.ts';
 import { repository } from '../../support/daemon.ts';
 import { faultsLibrary } from '../../support/faults.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { LinkRates } from '../../../src/base/link-classes.ts';
+import type { CrewDevice } from '../../../src/devices/seat.ts';
 import { counters, type ExecutorSnapshot } from '../../../src/native/contract.ts';
 import type { JobSpec } from '../../../src/spec/job-spec.ts';
 import {
@@ -8,7 +9,6 @@ import {
   samplerSetsOf,
   withMeasured,
 } from '../../../src/supervisor/placed-rows.ts';
-import type { CrewDevice } from '../../../src/supervisor/seat.ts';
 import { someSpec } from '../store/job-values.ts';
 
 const rates: LinkRates = { HOST: 10, NVLINK: 50 };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import type { LivingSeat, Seat } from '../../../src/devices/seat.ts';
 import type { SegmentSnapshot } from '../../../src/native/contract.ts';
-import type { LivingSeat, Seat } from '../../../src/supervisor/seat.ts';
 import { runTrial } from '../../../src/supervisor/trial.ts';
 
 const seats: readonly Seat[] = [

@@ -16,17 +16,20 @@ export const ranks: Readonly<Record<string, number>> = {
   traces: 3,
   datasets: 4,
   executor: 5,
-  supervisor: 6,
-  scheduler: 7,
-  artifacts: 7,
-  jobs: 8,
-  api: 9,
-  'daemon.ts': 10,
-  'service-manager.ts': 10,
-  cli: 10,
-  'run.ts': 11,
-  'serve.ts': 12,
-  'main.ts': 13,
+  devices: 6,
+  files: 6,
+  plan: 7,
+  supervisor: 8,
+  scheduler: 9,
+  artifacts: 9,
+  jobs: 10,
+  api: 11,
+  'daemon.ts': 12,
+  'service-manager.ts': 12,
+  cli: 12,
+  'run.ts': 13,
+  'serve.ts': 14,
+  'main.ts': 15,
 };
 
 /** The rooms of the client, which are ranked among themselves. */
@@ -98,7 +101,7 @@ const owners: readonly { module: RegExp; by: RegExp }[] = [
   // starts a converter and a daemon of its own (demo).
   {
     module: /^node:child_process$/,
-    by: /^(supervisor\/|cli\/(demo\/|commands\/doctor\.ts$))/,
+    by: /^(supervisor\/|devices\/probe-devices\.ts$|cli\/(demo\/|commands\/doctor\.ts$))/,
   },
   { module: /^node:module$/, by: /^native\/load\.ts$/ },
   // Reading a large store's file to its end would hold the daemon up.

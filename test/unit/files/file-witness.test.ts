@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { digestFiles } from '../../../src/executor/digest-files.ts';
-import { FileWitness, vouchMs } from '../../../src/supervisor/file-witness.ts';
+import { FileWitness, vouchMs } from '../../../src/files/file-witness.ts';
 
 /** Counts the files that are read. */
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { DatasetCounts } from '../../../src/native/contract.ts';
+import { rankedOf } from '../../../src/plan/ranking.ts';
 import type { DecidingMetric } from '../../../src/spec/metrics.ts';
-import { rankedOf } from '../../../src/supervisor/ranking.ts';
 import { someSpec } from '../store/job-values.ts';
 
 /** What evaluations keep to rank nodes by. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type RowShape, rowWorkBytes } from '../../../src/supervisor/row-work.ts';
+import { type RowShape, rowWorkBytes } from '../../../src/plan/row-work.ts';
 import { someSpec } from '../store/job-values.ts';
 
 const shape: RowShape = { numFeatures: 128, numClasses: 3, numFloats: 500, val: 10, test: 20 };

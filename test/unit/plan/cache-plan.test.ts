@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { cachePlanOf } from '../../../src/plan/cache-plan.ts';
 import { hasAutomaticCache, mayCache } from '../../../src/spec/cache-spec.ts';
 import type { JobSpec } from '../../../src/spec/job-spec.ts';
-import { cachePlanOf } from '../../../src/supervisor/cache-plan.ts';
 import { forAll } from '../../support/random.ts';
 import { someSpec } from '../store/job-values.ts';
 

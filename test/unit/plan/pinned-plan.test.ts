@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { type PinnedFacts, pinnedPlanOf } from '../../../src/plan/pinned-plan.ts';
 import type { JobSpec } from '../../../src/spec/job-spec.ts';
-import { type PinnedFacts, pinnedPlanOf } from '../../../src/supervisor/pinned-plan.ts';
 import { someSpec } from '../store/job-values.ts';
 
 const counts = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { withTorch } from '../../../src/base/device-probe.ts';
-import { type AcceleratorRequest, acceleratorsOf } from '../../../src/supervisor/accelerators.ts';
+import { type AcceleratorRequest, acceleratorsOf } from '../../../src/devices/accelerators.ts';
 import { deviceProbe, probedDevice } from '../../support/probes.ts';
 
 const options = {

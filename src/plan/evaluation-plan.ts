@@ -6,7 +6,7 @@ import type {
   SamplingOptions,
 } from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import type { AttemptInput } from './attempt-types.ts';
+import { takesRows } from '../spec/rules/propagation.ts';
 import { edgeWeightsOf, type JobLayout } from './job-layout.ts';
 import { rankedOf } from './ranking.ts';
 
@@ -20,9 +20,12 @@ export interface EvaluationPlan extends EvaluationSizes {
 export function evaluationPlanOf(
   native: CoreAddon,
   { model, manifest }: JobLayout,
-  { spec, dataset, cacheFolder }: Pick<AttemptInput, 'spec' | 'dataset' | 'cacheFolder'>,
+  {
+    spec,
+    dataset: { counts },
+    cacheFolder,
+  }: { spec: JobSpec; dataset: { counts: DatasetCounts }; cacheFolder: string },
 ): EvaluationPlan {
-  const { counts } = dataset;
   const ranked = rankedOf(spec, counts).rankedColumns > 0;
   if (model.numHops > 0) return { ...rowEvaluationSizes(counts, ranked), scratchFolder: '' };
   const sampled = spec.evaluation.method === 'SAMPLED';
@@ -34,6 +37,40 @@ export function evaluationPlanOf(
     scratchBytes: scratchBytes + keptBytes,
     scratchFolder: inMemory ? '' : cacheFolder,
   };
+}
+
+/** Nodes to be predicted; at most, where they are listed. */
+export function nodesOf({ inference }: JobSpec, counts: DatasetCounts): number {
+  switch (inference.nodes) {
+    case 'TRAINING':
+      return counts.train;
+    case 'VALIDATION':
+      return counts.val;
+    case 'TEST':
+      return counts.test;
+    default:
+      return counts.numNodes;
+  }
+}
+
+/** One evaluation of so many nodes. Hidden rows lie in a file that outlives the attempt. */
+export function inferencePlanOf(
+  native: Pick<CoreAddon, 'evaluationSizes'>,
+  { model, manifest: { widths } }: JobLayout,
+  { spec, counts, nodes }: { spec: JobSpec; counts: DatasetCounts; nodes: number },
+): EvaluationPlan {
+  const predicted = { ...counts, val: nodes, test: 0 };
+  if (takesRows(spec.model.type))
+    return { ...rowEvaluationSizes(predicted, false), scratchFolder: '' };
+  const sampled = spec.evaluation.method === 'SAMPLED';
+  const sizes = native.evaluationSizes({
+    counts: predicted,
+    model,
+    sampled,
+    ranked: false,
+    widths,
+  });
+  return { ...sizes, keptBytes: 0, scratchFolder: '' };
 }
 
 /** Of native/train/work/rows_work.cc. */

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { CrewDevice } from '../../../src/devices/seat.ts';
 import { counters, type ExecutorSnapshot } from '../../../src/native/contract.ts';
-import type { ExecutorRole } from '../../../src/records/job-record.ts';
-import type { JobSpec, StandbyPolicy } from '../../../src/spec/job-spec.ts';
 import {
   type DeviceJob,
   deviceOptionsOf,
@@ -9,9 +8,10 @@ import {
   standbyRoomOf,
   takenBeside,
   torchBytesOf,
-} from '../../../src/supervisor/device-memory.ts';
-import { samplerDeviceBytes } from '../../../src/supervisor/sampler-memory.ts';
-import type { CrewDevice } from '../../../src/supervisor/seat.ts';
+} from '../../../src/plan/device-memory.ts';
+import { samplerDeviceBytes } from '../../../src/plan/sampler-memory.ts';
+import type { ExecutorRole } from '../../../src/records/job-record.ts';
+import type { JobSpec, StandbyPolicy } from '../../../src/spec/job-spec.ts';
 
 const counts = { numNodes: 1000, numEdges: 5000 };
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
+import type { Accelerator } from '../../../src/devices/seat.ts';
 import { executorEnvironment } from '../../../src/supervisor/executor-process.ts';
-import type { Accelerator } from '../../../src/supervisor/seat.ts';
 
 const gpu: Accelerator = {
   ...{

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { trainerThreads } from '../../../src/supervisor/trainer-threads.ts';
+import { trainerThreads } from '../../../src/plan/trainer-threads.ts';
 import { someSpec } from '../store/job-values.ts';
 
 type Training = Partial<typeof someSpec.training>;

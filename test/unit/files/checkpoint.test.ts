@@ -18,7 +18,7 @@ import {
   readCheckpoint,
   safetensorsOf,
   writeCheckpoint,
-} from '../../../src/supervisor/checkpoint.ts';
+} from '../../../src/files/checkpoint.ts';
 
 const manifest = {
   tensors: [

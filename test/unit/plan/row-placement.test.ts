@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
+import { chunkOf, placeRows, type RowFacts } from '../../../src/plan/row-placement.ts';
 import type { RowPlacement } from '../../../src/records/memory-plan.ts';
-import { chunkOf, placeRows, type RowFacts } from '../../../src/supervisor/row-placement.ts';
 
 /** The branches of the procedure, as a table: facts, what is chosen, and why. */
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { JobSpec } from '../../../src/spec/job-spec.ts';
 import {
   type MemoryFacts,
   memoryPlanOf,
   memoryViolations,
   taskTopologyPlace,
-} from '../../../src/supervisor/memory-plan.ts';
+} from '../../../src/plan/memory-plan.ts';
+import type { JobSpec } from '../../../src/spec/job-spec.ts';
 import { someSpec } from '../store/job-values.ts';
 
 const mib = 2 ** 20;

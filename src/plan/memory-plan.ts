@@ -274,7 +274,7 @@ function evaluationParts(
   ];
 }
 
-/** What is on its way to a device, and its numbering (native/train/evaluate/device_eval_input.h). */
+/** Bytes on their way to a device, and their numbering (train/evaluate/device_eval_input.h). */
 const partBytes = 2 * 2 ** 26;
 
 /**

@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { cpuDevices as devicesOf } from '../../../src/supervisor/devices.ts';
-import { numaNodes } from '../../../src/supervisor/numa.ts';
+import { cpuDevices as devicesOf } from '../../../src/devices/devices.ts';
+import { numaNodes } from '../../../src/devices/numa.ts';
 import { temporaryFolder } from '../store/store-fixtures.ts';
 
 const none: ReadonlyMap<number, number> = new Map();

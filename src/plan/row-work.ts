@@ -3,9 +3,9 @@ import { readTokens } from './row-sizes.ts';
 
 /**
  * What a Trainer of a model over rows has in memory while it computes, at most: every tensor of a
- * pass (native/train/layers/row_model.cc) and its gradient, none given back before the end. In place of a
- * trial run, which would take a propagation that is not there yet when a job is created. Shown to
- * bound real runs by test/e2e/row-memory.test.ts.
+ * pass (native/train/layers/row_model.cc) and its gradient, none given back before the end. In
+ * place of a trial run, which would take a propagation that is not there yet when a job is created.
+ * Shown to bound real runs by test/e2e/row-memory.test.ts.
  */
 
 export interface RowShape {

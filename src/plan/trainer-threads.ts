@@ -1,7 +1,7 @@
+import type { CrewDevice } from '../devices/seat.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticCores } from '../spec/limits.ts';
 import { infers } from '../spec/rules/inference.ts';
-import type { CrewDevice } from './seat.ts';
 
 /**
  * Threads of Trainers, and the cores that they run on. They decide no bit of our models, so they

@@ -1,3 +1,4 @@
+import type { Accelerator, CrewDevice, StandbyRoom } from '../devices/seat.ts';
 import {
   counters,
   type DatasetCounts,
@@ -9,7 +10,6 @@ import type { CachePlan, ExecutorRole } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { JobLayout } from './job-layout.ts';
 import { samplerDeviceBytes } from './sampler-memory.ts';
-import type { Accelerator, CrewDevice, StandbyRoom } from './seat.ts';
 
 /**
  * What executors may take of the memory of a device that is no CPU device. Who is alone there has

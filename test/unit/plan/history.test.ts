@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isHistoryWarm } from '../../../src/supervisor/history.ts';
+import { isHistoryWarm } from '../../../src/plan/history.ts';
 
 const history = { startStep: 20, staleSteps: 6, gradientShare: 0.9, levels: [1], maxBytes: 1 };
 
