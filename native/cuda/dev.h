@@ -26,7 +26,6 @@
 
 namespace gnnd::cuda {
 
-inline constexpr uint32_t kWarpLanes = 32;
 inline constexpr uint32_t kFullMask = 0xFFFFFFFF;
 
 // For rows of 16 bytes and more; addresses are multiples of 16.

@@ -7,6 +7,7 @@ struct CUstream_st;
 namespace gnnd::cuda {
 
 inline constexpr uint32_t kMaxThreads = 256;  // of a block
+inline constexpr uint32_t kWarpLanes = 32;    // of a warp
 
 // A stream as the device's own library names it: in simulated devices a shim::Stream.
 using StreamHandle = CUstream_st*;

@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "core/base/status.h"
-#include "core/executor/sampler_loop.h"
 #include "core/ledger/batches.h"
 #include "core/ledger/evaluation.h"
 #include "core/ledger/executor_log.h"
@@ -13,6 +12,12 @@
 // What the Sampler's and the Trainer's loop have in common: identity, commands, bounded waits.
 
 namespace gnnd {
+
+// How a loop ended that did not fail.
+enum class LoopEnd {
+  kComplete,  // the job needs nothing more of this executor
+  kStopped,   // a command word said stop, or drain and there was nothing left to drain
+};
 
 class Executor {
  public:

@@ -1,15 +1,11 @@
 #pragma once
 
 #include "core/base/status.h"
+#include "core/executor/executor.h"
 #include "core/executor/sample_work.h"
 #include "core/ledger/segment.h"
 
 namespace gnnd {
-
-enum class LoopEnd {
-  kComplete,  // the job needs nothing more of this executor
-  kStopped,   // a command word said stop, or drain and there was nothing left to drain
-};
 
 // The Sampler's whole life: claim, sample, publish, until no batch is left to be trained.
 // Blocks the calling thread; one call per executor row. Ends when

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/base/status.h"
-#include "core/executor/sampler_loop.h"
+#include "core/executor/executor.h"
 #include "core/executor/train_work.h"
 #include "core/ledger/segment.h"
 

@@ -40,9 +40,6 @@ using NextRuns = std::function<void(uint32_t ahead, std::vector<RowRun>* runs)>;
 
 class RowReader {
  public:
-  // Those of NpyArray::Open; kDatasetCorrupt: a file is not such a matrix, or not one of a row
-  // type.
-  static Result<std::unique_ptr<RowReader>> Open(const RowReaderOptions& options);
   virtual ~RowReader() = default;
 
   // The rows of these runs, one after the other, can be copied from now on, until the next call.

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/base/check.h"
-#include "cuda/dev.h"
+#include "cuda/queue.h"
 #include "cuda/shim/fibers.h"
 
 // Runs on the paths of kernels, between their instrumented instructions: under ThreadSanitizer

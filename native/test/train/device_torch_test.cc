@@ -113,7 +113,8 @@ TEST_CASE("products as a GPU has them leave torch's bits, and lie in the workspa
   if (!HasProcessorsProducts()) return;
   const SimPlugin plugin(SimPlugin::Environment{});
   const auto device = plugin.Open();
-  const auto stream = Get(TrainStream::Create(*device, TrainStream::Use::kCompute));
+  const auto stream =
+      Get(TrainStream::Create(*device, TrainStream::Use::kCompute, DeviceOperators()));
   const c10::InferenceMode without_gradients;
   at::manual_seed(5);
   const at::Tensor weight = at::randn({5, 7});

@@ -2,6 +2,8 @@
 
 #include <ATen/Context.h>
 
+#include "train/ops/device_operators.h"
+
 namespace gnnd {
 namespace {
 
@@ -27,8 +29,10 @@ Result<std::unique_ptr<DeviceSide>> DeviceSide::Create(const Device& device, uin
                                                        Precision precision) {
   UsePrecision(precision);
   std::unique_ptr<DeviceSide> side(new DeviceSide(device));
-  side->extract_ = GNND_VALUE(TrainStream::Create(device, TrainStream::Use::kExtract));
-  side->compute_ = GNND_VALUE(TrainStream::Create(device, TrainStream::Use::kCompute));
+  side->extract_ =
+      GNND_VALUE(TrainStream::Create(device, TrainStream::Use::kExtract, DeviceOperators()));
+  side->compute_ =
+      GNND_VALUE(TrainStream::Create(device, TrainStream::Use::kCompute, DeviceOperators()));
   side->parameters_ =
       GNND_VALUE(DeviceBuffer<float>::Allocate(device, num_floats, DevicePurpose::kModel));
   side->gradient_ =

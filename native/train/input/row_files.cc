@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/feature/open_rows.h"
 #include "core/model/row_manifest.h"
 #include "core/prepare/propagation.h"
 
@@ -73,7 +74,7 @@ Result<RowFiles> OpenRowFiles(const RowsOptions& options) {
   reader.most_rows = StretchRows(options);
   // A batch may begin and end within chunks, and meet the short one.
   reader.most_runs = options.batch_size / std::max(1U, options.chunk) + 3;
-  files.tokens = GNND_VALUE(RowReader::Open(reader));
+  files.tokens = GNND_VALUE(OpenRows(reader));
   files.nodes = GNND_VALUE(NpyArray::Open(options.folder + "/" + kNodesFile));
   files.labels = GNND_VALUE(NpyArray::Open(options.folder + "/" + kLabelsFile));
   GNND_TRY(files.nodes.Expect({NpyType::kUint32}, {rows}));

@@ -24,7 +24,7 @@ struct RowFiles {
 };
 
 // Those that the options' model reads, checked against its sizes. Errors are those of
-// RowReader::Open; kDatasetCorrupt, too, when a row that is trained on has no label of the model.
+// OpenRows; kDatasetCorrupt, too, when a row that is trained on has no label of the model.
 Result<RowFiles> OpenRowFiles(const RowsOptions& options);
 
 // The files of the tokens that the model reads.

@@ -2,7 +2,6 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include "train/ops/device_operators.h"
 #include "train/ops/torch_failure.h"
 
 namespace gnnd {
@@ -48,9 +47,9 @@ Result<c10::Stream> StreamOfTorch(const Device& device) {
 
 }  // namespace
 
-TrainStream::TrainStream(const Device& device) : device_(device) {
+TrainStream::TrainStream(const Device& device, const Operators& operators) : device_(device) {
   train_device_.where = on_host() ? c10::Device(c10::kCPU) : Gpu();
-  train_device_.operators = &DeviceOperators();
+  train_device_.operators = &operators;
   train_device_.context = this;
   train_device_.allocate = [](void* context, uint64_t bytes) {
     const Device& on = static_cast<TrainStream*>(context)->device_;
@@ -70,9 +69,10 @@ TrainStream::TrainStream(const Device& device) : device_(device) {
   };
 }
 
-Result<std::unique_ptr<TrainStream>> TrainStream::Create(const Device& device, Use use) {
+Result<std::unique_ptr<TrainStream>> TrainStream::Create(const Device& device, Use use,
+                                                         const Operators& operators) {
   GNND_TRY(NeedsOfTraining(device));
-  std::unique_ptr<TrainStream> made(new TrainStream(device));
+  std::unique_ptr<TrainStream> made(new TrainStream(device, operators));
   if (use == Use::kCompute && !made->on_host()) {
     made->torch_ = GNND_VALUE(StreamOfTorch(device));
     made->stream_ = GNND_VALUE(DeviceStream::Adopt(device, made->torch_->native_handle()));

@@ -38,8 +38,10 @@ class TrainStream {
     // is the host's they run at once, on the processor.
     kCompute,
   };
-  // kDeviceUnavailable where the plug-in lacks a kernel that DeviceOperators() call.
-  static Result<std::unique_ptr<TrainStream>> Create(const Device& device, Use use);
+  // Workspaces of the stream compute by `operators`. kDeviceUnavailable where the plug-in lacks a
+  // kernel that those call.
+  static Result<std::unique_ptr<TrainStream>> Create(const Device& device, Use use,
+                                                     const Operators& operators);
   TrainStream(const TrainStream&) = delete;
   TrainStream& operator=(const TrainStream&) = delete;
 
@@ -91,7 +93,7 @@ class TrainStream {
   };
 
  private:
-  explicit TrainStream(const Device& device);
+  TrainStream(const Device& device, const Operators& operators);
 
   void Copy(void* to, const void* from, uint64_t bytes, uint32_t direction);
 

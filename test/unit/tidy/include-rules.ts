@@ -1,3 +1,4 @@
+import { cyclesOf } from './cycles.ts';
 import { codeOnly, lineOf, type Source, type Violation } from './sources.ts';
 
 /** Which part of native/ may include which; docs/architecture.md says why. */
@@ -67,15 +68,28 @@ const libraries: readonly { header: RegExp; by: RegExp; name: string }[] = [
   { header: /^sys\/mman\.h$/, by: /^(core\/base|cuda\/shim|test)\//, name: 'memory mappings' },
 ];
 
-/** All violations of one file of native/; `path` counts from native/. */
-export function includeViolations({ path, text }: Source): readonly Violation[] {
+interface Include {
+  readonly header: string;
+  /** Named in quotes, which our own headers are. */
+  readonly isOwn: boolean;
+  readonly line: number;
+}
+
+function includesOf({ text }: Source): readonly Include[] {
   const code = codeOnly(text, 'cc');
-  return [...code.matchAll(/^[ \t]*#\s*include\s*(?:"( *)"|<([^>\n]+)>)/gm)].flatMap((match) => {
-    const at = match.index + match[0].length - 1 - (match[1]?.length ?? match[2]?.length ?? 0);
-    const header = text.slice(at, match.index + match[0].length - 1);
-    const isOwn = match[1] !== undefined;
+  return [...code.matchAll(/^[ \t]*#\s*include\s*(?:"( *)"|<([^>\n]+)>)/gm)].map((match) => {
+    const end = match.index + match[0].length - 1;
+    const header = text.slice(end - (match[1] ?? match[2] ?? '').length, end);
+    return { header, isOwn: match[1] !== undefined, line: lineOf(text, match.index) };
+  });
+}
+
+/** All violations of one file of native/; `path` counts from native/. */
+export function includeViolations(file: Source): readonly Violation[] {
+  const { path } = file;
+  return includesOf(file).flatMap(({ header, isOwn, line }) => {
     const message = isOwn ? judgeOwn(path, header) : judgeLibrary(path, header);
-    return message === null ? [] : [{ path, line: lineOf(text, match.index), message }];
+    return message === null ? [] : [{ path, line, message }];
   });
 }
 
@@ -110,4 +124,23 @@ function judgeLibrary(path: string, header: string): string | null {
   const rule = libraries.find((library) => library.header.test(header));
   if (rule === undefined || rule.by.test(path)) return null;
   return `includes <${header}>: ${rule.name} is known to ${rule.by.source} only`;
+}
+
+/**
+ * Headers and their sources that include each other in a circle: each as the paths without endings,
+ * in order. A header and the source of the same name are one module.
+ */
+export function includeCycles(files: readonly Source[]): readonly string[] {
+  const moduleOf = (path: string) => path.replace(/\.(h|cc|cuh?)$/, '');
+  const known = new Set(files.map(({ path }) => moduleOf(path)));
+  const below = new Map<string, Set<string>>([...known].map((module) => [module, new Set()]));
+  for (const file of files) {
+    const own = moduleOf(file.path);
+    for (const { header, isOwn } of includesOf(file)) {
+      const beside = file.path.slice(0, file.path.lastIndexOf('/') + 1);
+      const target = moduleOf(header.includes('/') ? header : beside + header);
+      if (isOwn && target !== own && known.has(target)) below.get(own)?.add(target);
+    }
+  }
+  return cyclesOf(below);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { coreRanks, includeViolations, trainRanks } from './include-rules.ts';
+import { coreRanks, includeCycles, includeViolations, trainRanks } from './include-rules.ts';
 import { listed, readSources } from './sources.ts';
 
 const files = readSources(/^native\/.*\.(h|cc|cuh?)$/).map(({ path, text }) => ({
@@ -23,6 +23,29 @@ describe('includes of native/', () => {
       files.flatMap(({ path }) => (path.startsWith(`${area}/`) ? [path.split('/')[1]] : [])),
     );
     expect([...rooms].sort()).toEqual(Object.keys(ranks).sort());
+  });
+});
+
+describe('headers and their sources', () => {
+  it('include each other in no circle', () => {
+    expect(includeCycles(files)).toEqual([
+      'core/image/image <-> core/image/image_file',
+      'core/ledger/evaluation <-> core/ledger/ranking',
+      'core/model/model_spec <-> core/model/row_manifest',
+    ]);
+  });
+
+  it('are seen to where they do', () => {
+    const texts = {
+      'core/graph/a.h': '#pragma once',
+      'core/graph/a.cc': '#include "core/graph/a.h"\n#include "core/graph/b.h"',
+      'core/graph/b.h': '#include "core/graph/c.h"',
+      'core/graph/c.cc': '#include "core/graph/c.h"\n#include "core/graph/a.h"',
+      'core/graph/c.h': '#include "core/graph/d.h"',
+      'core/graph/d.h': '#pragma once',
+    };
+    const made = Object.entries(texts).map(([path, text]) => ({ path, text }));
+    expect(includeCycles(made)).toEqual(['core/graph/a <-> core/graph/b <-> core/graph/c']);
   });
 });
 

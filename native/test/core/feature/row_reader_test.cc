@@ -1,5 +1,3 @@
-#include "core/feature/row_reader.h"
-
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -13,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/feature/open_rows.h"
 #include "core/graph/npy.h"
 #include "test/support/npy_files.h"
 
@@ -55,7 +54,7 @@ struct Files {
 
   std::unique_ptr<RowReader> Open(RowTier tier) {
     options.tier = tier;
-    Result<std::unique_ptr<RowReader>> reader = RowReader::Open(options);
+    Result<std::unique_ptr<RowReader>> reader = OpenRows(options);
     REQUIRE_MESSAGE(reader.ok(), reader.status().message());
     return std::move(*reader);
   }
@@ -280,10 +279,10 @@ TEST_CASE("rows: an error is of the rows that were asked for, and not of those t
 TEST_CASE("rows: files that are no such matrices are refused by name") {
   Files<float> files;
   files.options.columns = kColumns + 1;
-  CHECK(RowReader::Open(files.options).status().code() == Code::kDatasetCorrupt);
+  CHECK(OpenRows(files.options).status().code() == Code::kDatasetCorrupt);
   files.options.columns = kColumns;
   REQUIRE(truncate(files.options.paths[1].c_str(), 9000) == 0);
-  const Status cut = RowReader::Open(files.options).status();
+  const Status cut = OpenRows(files.options).status();
   CHECK(cut.code() == Code::kDatasetCorrupt);
   CHECK(cut.message().find("1.npy") == 0);
 }

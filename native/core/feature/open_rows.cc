@@ -1,4 +1,4 @@
-#include "core/feature/row_reader.h"
+#include "core/feature/open_rows.h"
 
 #include <utility>
 
@@ -67,7 +67,7 @@ class MappedRows final : public RowReader {
 
 }  // namespace
 
-Result<std::unique_ptr<RowReader>> RowReader::Open(const RowReaderOptions& options) {
+Result<std::unique_ptr<RowReader>> OpenRows(const RowReaderOptions& options) {
   std::vector<NpyArray> files;
   for (const std::string& path : options.paths) {
     files.push_back(GNND_VALUE(NpyArray::Open(path)));
