@@ -28,14 +28,15 @@ class DeviceSampleWork final : public SampleWork {
                                                     const RecordLayout& layout,
                                                     const HotRanks& hot);
 
+  // Batches in hand.
+  static constexpr uint32_t kDepth = 2;
+
   uint32_t depth() const override { return kDepth; }
   Status Start(const SampleTask& task) override;
   Status Finish(const SampleTask& task, SampleReport* report) override;
   void Abandon() override { sampler_.reset(); }
 
  private:
-  static constexpr uint32_t kDepth = 2;
-
   DeviceSampleWork(const Device& device, std::unique_ptr<DeviceSampler> sampler)
       : device_(device), sampler_(std::move(sampler)) {}
 

@@ -56,6 +56,9 @@ inline constexpr uint64_t kEvalBlockRows = 1024;
 // Floats that a block gathers, 256 MiB: some 50 ms of one core.
 inline constexpr uint64_t kEvalBlockFloats = uint64_t{1} << 26;
 
+// What an exact evaluation on a device with memory of its own copies there at once, at most.
+inline constexpr uint64_t kEvalPartBytes = uint64_t{64} << 20;
+
 // A mapping of the scratch.
 class EvalScratch {
  public:

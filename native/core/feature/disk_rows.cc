@@ -14,9 +14,9 @@ namespace {
 
 // Two are never still: one call's reads end while the next one's are under way.
 constexpr size_t kReaders = 2;
-// The staged one, one for each reader, and one that is full when it is wanted. Fewer where batches
-// are huge: all of them together take no more than this, unless two take more.
-constexpr uint64_t kMostSlots = 4;
+// DiskRows::kMostSlots are the staged one, one for each reader, and one that is full when it is
+// wanted. There are fewer where batches are huge: all of them together take no more than
+// kSlotsBytes, unless two take more.
 constexpr uint64_t kLeastSlots = 2;
 constexpr uint64_t kSlotsBytes = uint64_t{1} << 30;
 

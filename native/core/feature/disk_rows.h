@@ -20,6 +20,9 @@ namespace gnnd {
 // full.
 class DiskRows final : public RowReader {
  public:
+  // Most slots that there are.
+  static constexpr uint64_t kMostSlots = 4;
+
   // `files` say where rows begin, and are let go of.
   static Result<std::unique_ptr<RowReader>> Open(const RowReaderOptions& options,
                                                  std::vector<NpyArray> files);

@@ -189,4 +189,8 @@ void AddRowTensors(const ModelSpec& spec, ParameterManifest* manifest) {
   AddHoga(spec, &add);
 }
 
+uint32_t TokensRead(const ModelSpec& spec) {
+  return spec.type == ModelType::kSgc ? 1 : TokensOf(spec);
+}
+
 }  // namespace gnnd

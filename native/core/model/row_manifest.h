@@ -10,6 +10,9 @@
 
 namespace gnnd {
 
+// Rows of a chunk of an evaluation of rows; decides no bit but the order of losses.
+inline constexpr uint64_t kEvalRows = 4096;
+
 inline uint32_t TokensOf(const ModelSpec& spec) { return 1 + spec.num_operators * spec.num_hops; }
 
 // Dropout's places, as layers of its key (core/draw/dropout.h).
@@ -27,5 +30,8 @@ Status CheckRowSpec(const ModelSpec& spec);
 
 // Appends the tensors of docs/formats/checkpoint.md. REQUIRES: a checked spec.
 void AddRowTensors(const ModelSpec& spec, ParameterManifest* manifest);
+
+// Tokens of a row that the model reads: of SGC the last alone.
+uint32_t TokensRead(const ModelSpec& spec);
 
 }  // namespace gnnd

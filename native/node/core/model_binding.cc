@@ -3,6 +3,8 @@
 #include "core/batch/layout.h"
 #include "core/executor/eval_scratch.h"
 #include "core/model/model_spec.h"
+#include "core/model/row_manifest.h"
+#include "core/prepare/job_memory.h"
 #include "node/core/bindings.h"
 #include "node/tables.h"
 
@@ -43,7 +45,58 @@ inline constexpr auto kTable<EvaluationSizes> = StructOf(
     Field{"workBytes", &EvaluationSizes::work_bytes,
           "Private to each Trainer, beside what batches take."});
 
+struct JobMemoryOptions {
+  DatasetCounts counts;
+  ModelOptions model;
+  Precision precision = Precision::kFloat32;
+  uint64_t batch_size = 1;
+  uint64_t parameter_floats = 0;
+  uint64_t slot_bytes = 0;
+  uint64_t row_value_bytes = 4;
+  bool alias = false;
+};
+
+template <>
+inline constexpr auto kTable<JobMemoryOptions> = StructOf(
+    "JobMemoryOptions", Field{"counts", &JobMemoryOptions::counts},
+    Field{"model", &JobMemoryOptions::model}, Field{"precision", &JobMemoryOptions::precision},
+    Field{"batchSize", &JobMemoryOptions::batch_size},
+    Field{"parameterFloats", &JobMemoryOptions::parameter_floats},
+    Field{"slotBytes", &JobMemoryOptions::slot_bytes,
+          "The largest record; 0 where batches have none."},
+    Field{"rowValueBytes", &JobMemoryOptions::row_value_bytes,
+          "A value of a propagation's rows, as they are stored."},
+    Field{"alias", &JobMemoryOptions::alias, "Neighbours are drawn by edge weight."});
+
+template <>
+inline constexpr auto kTable<JobMemory> = StructOf(
+    "JobMemory",
+    Field{"topologyBytes", &JobMemory::topology_bytes, "The graph, where it is held in memory."},
+    Field{"samplerDeviceBytes", &JobMemory::sampler_device_bytes,
+          "What a Sampler takes of a device that has memory of its own."},
+    Field{"historyRowBytes", &JobMemory::history_row_bytes, "A hidden row as history keeps it."},
+    Field{"evaluationPartBytes", &JobMemory::evaluation_part_bytes,
+          "What is on its way to a device in an exact evaluation, and its numbering."},
+    Field{"rowWorkBytes", &JobMemory::row_work_bytes,
+          "What a Trainer of a model over rows computes with, in the host's memory."},
+    Field{"rowDeviceBytes", &JobMemory::row_device_bytes,
+          "The same in a device's memory, beside rows that lie there."},
+    Field{"rowStagedBytes", &JobMemory::row_staged_bytes,
+          "Batches of rows that are read ahead from disk."},
+    Field{"rowChunkBytes", &JobMemory::row_chunk_bytes,
+          "The inputs of a chunk of an evaluation of rows."});
+
 namespace {
+
+JobMemory Memory(const JobMemoryOptions& options) {
+  return MemoryOf({options.counts, options.model, options.precision, options.batch_size,
+                   options.parameter_floats, options.slot_bytes, options.row_value_bytes,
+                   options.alias});
+}
+
+uint64_t TopologySize(const DatasetCounts& counts, bool alias) {
+  return TopologyBytes(counts, alias);
+}
 
 Result<ParameterManifest> Manifest(const ModelOptions& model) { return ManifestOf(model); }
 
@@ -55,6 +108,11 @@ Result<EvaluationSizes> SizesOf(const EvaluationSizesOptions& options) {
     return Status(Code::kInvalidArgument, "options.widths: one for each layer");
   }
   const uint64_t ranks = options.ranked ? 1 : 0;
+  if (TakesRows(spec.type)) {
+    // Rows are evaluated as they lie in their files: nothing is kept between evaluations.
+    const uint64_t most = std::max(counts.val, counts.test);
+    return EvaluationSizes{(ranks + 1) * ((most + kEvalRows - 1) / kEvalRows), 0, 0, 0};
+  }
   if (options.sampled) {
     const uint64_t most = std::max({counts.val, counts.test, uint64_t{1}});
     // As a batch, and never beside one: no memory of its own.
@@ -81,14 +139,20 @@ void DefineModel(Subject& subject) {
       .Enum<Activation>()
       .Enum<Normalization>()
       .Enum<ModelVariant>()
+      .Enum<Precision>()
       .Struct<ScriptSource>()
       .Struct<ModelOptions>()
       .Struct<ParameterTensor>()
       .Struct<ParameterManifest>()
       .Struct<EvaluationSizesOptions>()
       .Struct<EvaluationSizes>()
+      .Struct<JobMemoryOptions>()
+      .Struct<JobMemory>()
       .Function("modelManifest", Manifest, {"model"}, "Not for TORCHSCRIPT: `modelProbe`.")
       .Function("evaluationSizes", SizesOf, {"options"})
+      .Function("jobMemory", Memory, {"options"},
+                "Most that the parts of a job take, by its shape alone.")
+      .Function("topologyBytes", TopologySize, {"counts", "alias"})
       .Function("evaluationScratch", Scratch, {"bytes", "folder"},
                 "Sparse memory, or with a folder an unnamed file in it; the caller closes it.")
       .Function("recordSlotBytes", SlotBytes, {"counts", "sampling"},

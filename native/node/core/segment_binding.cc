@@ -160,6 +160,11 @@ std::string ListText(const char* name, std::span<const char* const> names) {
   return text + "] as const;\n";
 }
 
+std::string NumberText(const char* name, uint64_t value, const char* what) {
+  return "/** " + std::string(what) + " */\nexport const " + name + " = " + std::to_string(value) +
+         ";\n";
+}
+
 std::string CountersText() {
   std::string text =
       "/** Index of `ExecutorSnapshot.counters`; native/core/ledger/layout.h says what each is. "
@@ -177,7 +182,11 @@ std::string PlacesText() {
          SecondsText("waitBoundsSeconds", kWaitBoundsNs) +
          "\n/** Index of `ExecutorSnapshot.stages`. */\n" + ListText("stages", kStageNames) +
          "\n/** Index of `ExecutorSnapshot.waits`. */\n" + ListText("waitSides", kWaitSideNames) +
-         "\n" + CountersText() +
+         "\n" + CountersText() + "\n" +
+         NumberText("trialEpoch", kTrialEpoch,
+                    "The epoch of trials, which never see a batch of the job.") +
+         NumberText("rankedEntryBytes", kRankedEntryBytes,
+                    "A score that an evaluation ranks a node by, and what is known of the node.") +
          "\n/** An open segment; closed explicitly. */\nexport interface SegmentHandle {\n"
          "  readonly open: unknown;\n}\n";
 }

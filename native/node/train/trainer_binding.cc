@@ -351,7 +351,6 @@ void DefineTrainer(Subject& subject) {
       .Struct<OptimizerOptions>()
       .Struct<ProbeOptions>()
       .Struct<EvaluationOptions>()
-      .Enum<Precision>()
       .Enum<RowTier>()
       .Enum<DeviceSplits>()
       .Struct<RowOptions>()

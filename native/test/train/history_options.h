@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/prepare/job_memory.h"
 #include "train/input/train_options.h"
 #include "train/layers/history.h"
 

@@ -13,8 +13,7 @@ namespace gnnd {
 namespace {
 
 constexpr uint32_t kGrainRows = 256;
-// Of a part at most, and which part of a device's budget where that is less.
-constexpr uint64_t kPartBytes = uint64_t{64} << 20;
+// A part takes no more of a device's budget than this, nor more than kEvalPartBytes.
 constexpr uint64_t kPartShare = 16;
 // Evaluations take no more than such a part of a budget.
 constexpr uint64_t kBudgetShare = 4;
@@ -43,7 +42,7 @@ Result<std::unique_ptr<DeviceInput>> DeviceInput::Create(const TrainOptions& opt
                                                          const DeviceSide& side, Workspace* block) {
   const gnnd_device_memory memory = GNND_VALUE(side.device().Memory());
   const uint64_t asked = options.device.eval_part_bytes;
-  const uint64_t part = asked != 0 ? asked : std::min(kPartBytes, memory.budget_bytes / kPartShare);
+  const uint64_t part = asked != 0 ? asked : std::min(kEvalPartBytes, memory.budget_bytes / kPartShare);
   const uint64_t needed = part + BlockBytes(options.model);
   if (needed > memory.budget_bytes / kBudgetShare) {
     return Status(Code::kDeviceMemory,

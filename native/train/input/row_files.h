@@ -8,12 +8,10 @@
 #include "core/base/status.h"
 #include "core/feature/row_reader.h"
 #include "core/graph/npy.h"
+#include "core/model/row_manifest.h"
 #include "train/input/rows_options.h"
 
 namespace gnnd {
-
-// Rows of a chunk of an evaluation; decides no bit but the order of losses.
-inline constexpr uint64_t kEvalRows = 4096;
 
 // The files of a propagation (docs/formats/propagation.md).
 struct RowFiles {

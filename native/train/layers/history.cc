@@ -10,6 +10,7 @@
 #include "core/base/check.h"
 #include "core/base/clock.h"
 #include "core/base/contain.h"
+#include "core/prepare/job_memory.h"
 #include "train/ops/parallel.h"
 
 namespace gnnd {
@@ -78,14 +79,6 @@ void CopyOut(TrainStream* stream, const at::Tensor& rows, Workspace* workspace,
 }
 
 }  // namespace
-
-uint32_t HistoryRowBytes(const ModelSpec& spec, Precision precision) {
-  // As FinishLayer gives them.
-  const bool is_plain =
-      NormalizationOf(spec) == Normalization::kNone && spec.activation == Activation::kRelu;
-  const bool is_narrow = precision == Precision::kBfloat16 && is_plain && !IsAttention(spec.type);
-  return spec.hidden_dim * (is_narrow ? 2 : 4);
-}
 
 Status CheckHistory(const HistoryUse& use, const ModelSpec& spec, Precision precision,
                     uint64_t num_nodes) {

@@ -20,9 +20,6 @@ struct HistoryUse {
   double p_grad = 0;            // share of a level's rows that is kept, by rising gradient
 };
 
-// Bytes of a hidden row as it is kept: complete, before dropout.
-uint32_t HistoryRowBytes(const ModelSpec& spec, Precision precision);
-
 // What cannot be kept; kInvalidArgument. `num_nodes` are the graph's.
 Status CheckHistory(const HistoryUse& use, const ModelSpec& spec, Precision precision,
                     uint64_t num_nodes);
