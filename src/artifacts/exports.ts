@@ -274,7 +274,7 @@ async function loadForExport(
     options,
     {
       ...featuresOf(options, job, dataset),
-      place: taskTopologyPlace(countsOf(dataset), false),
+      place: taskTopologyPlace(options.native, countsOf(dataset), false),
       alias: false,
       node: null,
     },

@@ -72,7 +72,7 @@ export async function sampleEpochs(
         dataset: { folder: dataset.path, counts: countsOf(dataset) },
         datasetDigest: dataset.digest,
         standardizedFolder: null,
-        place: taskTopologyPlace(countsOf(dataset), alias),
+        place: taskTopologyPlace(native, countsOf(dataset), alias),
         alias,
         node: null,
       },

@@ -265,7 +265,10 @@ function resolveOrThrow(
     ...(ready === null ? {} : { targets: { task: ready.task, count: ready.numClasses } }),
     hasEdgeWeights: ready === null ? null : hasEdgeWeights(ready),
     bestRowChunk: (spec: SpecDraft) =>
-      ready === null ? 1 : rowPlanOf(spec, placementFacts(options, spec, ready)).chunk,
+      ready === null
+        ? 1
+        : rowPlanOf(spec, { native: options.native, ...placementFacts(options, spec, ready) })
+            .chunk,
   });
   if ('ok' in resolution && before.length === 0) return resolution.ok;
   const found = 'ok' in resolution ? [] : resolution.violations;

@@ -1,7 +1,6 @@
 import type { Accelerator, CrewDevice, StandbyRoom } from '../devices/seat.ts';
 import {
   counters,
-  type DatasetCounts,
   type DeviceOptions,
   type ExecutorSnapshot,
 } from '../native/contract.ts';
@@ -9,7 +8,6 @@ import { devicePluginPath } from '../native/load.ts';
 import type { CachePlan, ExecutorRole } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { JobLayout } from './job-layout.ts';
-import { samplerDeviceBytes } from './sampler-memory.ts';
 
 /**
  * What executors may take of the memory of a device that is no CPU device. Who is alone there has
@@ -21,7 +19,6 @@ import { samplerDeviceBytes } from './sampler-memory.ts';
 export interface DeviceJob {
   readonly spec: JobSpec;
   readonly layout: JobLayout;
-  readonly counts: DatasetCounts;
   /** By reservedBytesOf. */
   readonly reservedBytes: number;
 }
@@ -58,7 +55,7 @@ export function deviceOptionsOf(
 ): DeviceOptions {
   if (accelerator === undefined) return { plugin: '', budgetBytes: 0 };
   const { kind, budgetBytes } = accelerator;
-  const samplerBytes = samplerDeviceBytes(job);
+  const samplerBytes = job.layout.memory.samplerDeviceBytes;
   const trainerBytes = budgetBytes - job.reservedBytes;
   const isShared = deviceCount === 1 || job.spec.placement.standby !== 'OFF';
   const byRole = {

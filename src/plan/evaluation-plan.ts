@@ -6,7 +6,6 @@ import type {
   SamplingOptions,
 } from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import { takesRows } from '../spec/rules/propagation.ts';
 import { edgeWeightsOf, type JobLayout } from './job-layout.ts';
 import { rankedOf } from './ranking.ts';
 
@@ -27,7 +26,6 @@ export function evaluationPlanOf(
   }: { spec: JobSpec; dataset: { counts: DatasetCounts }; cacheFolder: string },
 ): EvaluationPlan {
   const ranked = rankedOf(spec, counts).rankedColumns > 0;
-  if (model.numHops > 0) return { ...rowEvaluationSizes(counts, ranked), scratchFolder: '' };
   const sampled = spec.evaluation.method === 'SAMPLED';
   const { widths } = manifest;
   const sizes = native.evaluationSizes({ counts, model, sampled, ranked, widths });
@@ -60,8 +58,6 @@ export function inferencePlanOf(
   { spec, counts, nodes }: { spec: JobSpec; counts: DatasetCounts; nodes: number },
 ): EvaluationPlan {
   const predicted = { ...counts, val: nodes, test: 0 };
-  if (takesRows(spec.model.type))
-    return { ...rowEvaluationSizes(predicted, false), scratchFolder: '' };
   const sampled = spec.evaluation.method === 'SAMPLED';
   const sizes = native.evaluationSizes({
     counts: predicted,
@@ -71,15 +67,6 @@ export function inferencePlanOf(
     widths,
   });
   return { ...sizes, keptBytes: 0, scratchFolder: '' };
-}
-
-/** Of native/train/work/rows_work.cc. */
-const rowsOfChunk = 4096;
-
-/** Rows are evaluated as they lie in their files: nothing is kept between them. */
-export function rowEvaluationSizes({ val, test }: DatasetCounts, ranked: boolean): EvaluationSizes {
-  const chunks = Math.ceil(Math.max(val, test) / rowsOfChunk);
-  return { chunks: ranked ? 2 * chunks : chunks, scratchBytes: 0, keptBytes: 0, workBytes: 0 };
 }
 
 /** What is shared by all Trainers, and whether it lies in memory. */

@@ -2,6 +2,7 @@ import type {
   DatasetCounts,
   HistoryConfig,
   HistoryOptions,
+  JobMemory,
   SegmentSpec,
 } from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
@@ -28,25 +29,23 @@ export interface CachedRows {
 
 export const noCachedRows: CachedRows = { rows: 0, rowBytes: 0 };
 
-/** As native/train/layers/history.h has it, which checks it. */
-function rowBytesOf({ model, training }: JobSpec): number {
-  const isAttention = model.type === 'GAT' || model.type === 'GATV2';
-  const isPlain = model.activation === 'RELU' && model.normalization === 'NONE';
-  const isNarrow = training.precision === 'BFLOAT16' && isPlain && !isAttention;
-  return model.hiddenDim * (isNarrow ? 2 : Float32Array.BYTES_PER_ELEMENT);
-}
-
 export function historyConfigOf(
-  spec: JobSpec,
-  { numNodes }: DatasetCounts,
+  {
+    spec: { history },
+    counts: { numNodes },
+    layout,
+  }: {
+    readonly spec: JobSpec;
+    readonly counts: DatasetCounts;
+    readonly layout: { readonly memory: JobMemory };
+  },
   { rows, rowBytes }: CachedRows,
 ): HistoryConfig {
-  const { history } = spec;
   return {
     bytes: history.maxBytes,
     staleVersions: history.staleSteps,
     startVersion: history.startStep,
-    rowBytes: rowBytesOf(spec),
+    rowBytes: layout.memory.historyRowBytes,
     levels: history.levels.length,
     numNodes,
     featureBytes: rows === 0 ? 0 : rowBytes,
@@ -72,11 +71,13 @@ export function isHistoryWarm(
 export function historyOptionsOf(
   {
     spec,
-    dataset,
+    dataset: { counts },
+    layout,
     segment,
   }: {
     readonly spec: JobSpec;
     readonly dataset: { readonly counts: DatasetCounts };
+    readonly layout: { readonly memory: JobMemory };
     readonly segment: Pick<SegmentSpec, 'batchLimit'>;
   },
   cached: CachedRows,
@@ -84,7 +85,7 @@ export function historyOptionsOf(
   const isTrial = segment.batchLimit > 0;
   if (!keepsHistory(spec) || isTrial) return { own: noHistory, levels: 0, gradientShare: 0 };
   return {
-    own: sharesHistory(spec) ? noHistory : historyConfigOf(spec, dataset.counts, cached),
+    own: sharesHistory(spec) ? noHistory : historyConfigOf({ spec, counts, layout }, cached),
     levels: spec.history.levels.reduce((bits, level) => bits + 2 ** level, 0),
     gradientShare: spec.history.gradientShare,
   };

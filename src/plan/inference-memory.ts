@@ -4,7 +4,7 @@ import type { JobSpec } from '../spec/job-spec.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import { inferencePlanOf, nodesOf } from './evaluation-plan.ts';
 import type { JobLayout } from './job-layout.ts';
-import { readTokens, storedTokens, tokenBytes } from './row-sizes.ts';
+import { storedTokens, tokenBytes } from './row-sizes.ts';
 
 /** What an inference takes of memory and of the disk, from sizes alone. */
 
@@ -22,7 +22,7 @@ export function inferenceParts(
   const facts = { spec, counts, nodes: nodesOf(spec, counts) };
   const isRows = takesRows(spec.model.type);
   const { workBytes } = isScript(spec) ? noSizes : inferencePlanOf(native, layout, facts);
-  const rowsBytes = 2 * Uint32Array.BYTES_PER_ELEMENT * facts.nodes + chunkBytesOf(spec, counts);
+  const rowsBytes = 2 * Uint32Array.BYTES_PER_ELEMENT * facts.nodes + layout.memory.rowChunkBytes;
   return [
     {
       name: 'the work of predictions',
@@ -42,15 +42,10 @@ export function inferenceParts(
 }
 
 const noSizes = { chunks: 0, scratchBytes: 0, workBytes: 0 };
-const rowsOfChunk = 4096;
 
 /** A script's widths are known once it was loaded. */
 function isScript({ model }: JobSpec): boolean {
   return model.type === 'TORCHSCRIPT';
-}
-
-function chunkBytesOf(spec: JobSpec, { numFeatures }: DatasetCounts): number {
-  return rowsOfChunk * readTokens(spec) * numFeatures * Float32Array.BYTES_PER_ELEMENT;
 }
 
 /** Chunks, and bytes on the disk, each at most. */

@@ -2,12 +2,14 @@ import type {
   CoreAddon,
   DatasetCounts,
   EvaluationSizes,
+  JobMemory,
   ModelManifest,
   ModelOptions,
   SamplingOptions,
   SegmentSpec,
   TrainerOptions,
 } from '../native/contract.ts';
+import { trialEpoch } from '../native/contract.ts';
 import { mayCache } from '../spec/cache-spec.ts';
 import { hasOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
@@ -18,11 +20,9 @@ import { adapts, favours, scaleParts } from '../spec/rules/locality.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import { type CachedRows, historyConfigOf, noHistory } from './history.ts';
 import { rankedOf } from './ranking.ts';
+import { rowValueBytes } from './row-sizes.ts';
 
 /** What a job's spec means in native terms: options, sizes, the segment to make. */
-
-/** Reserved epoch of trials (native/core/draw/philox.h): they never see a batch of the job. */
-const trialEpoch = 0xffffff;
 
 /** Rows for respawns of a long job; a row takes 6 KiB of the sparse segment once it is used. */
 const spareRows = 1000;
@@ -39,6 +39,8 @@ export interface JobLayout {
   readonly batchesPerEpoch: number;
   /** Virtual bytes of a slot: the largest record the job can make. */
   readonly slotBytes: number;
+  /** Bytes of its parts, as far as they follow from the job's shape. */
+  readonly memory: JobMemory;
 }
 
 const pageBytes = 4096;
@@ -48,27 +50,60 @@ const rowSlots = 64;
 
 const unknownManifest: ModelManifest = { tensors: [], numFloats: 0, widths: [] };
 
+/** The native functions that say how large things are. */
+export type SizesAddon = Pick<CoreAddon, 'modelManifest' | 'recordSlotBytes' | 'jobMemory'>;
+
 /** Throws with native code SPEC_INVALID when a bound does not fit (docs/formats/record.md). */
-export function layoutOf(native: CoreAddon, spec: JobSpec, counts: DatasetCounts): JobLayout {
-  const inDim = counts.numFeatures;
-  const rows = takesRows(spec.model.type);
-  const model: ModelOptions = {
-    // Another dataset than that of the training may have other classes.
-    ...{ ...spec.model, inDim, outDim: infers(spec) ? spec.inference.classes : counts.numClasses },
-    numOperators: rows ? spec.propagation.operators.length : 0,
-    numHops: rows ? spec.propagation.hops : 0,
-  };
+export function layoutOf(native: SizesAddon, spec: JobSpec, counts: DatasetCounts): JobLayout {
+  const model = modelOptionsOf(spec, counts);
   const sampling = samplingOf(spec);
   const isScript = spec.model.type === 'TORCHSCRIPT';
+  const manifest = isScript ? unknownManifest : native.modelManifest(model);
+  // Batches of rows have no record.
+  const slotBytes = model.numHops > 0 ? rowSlotBytes : native.recordSlotBytes(counts, sampling);
+  const sizes = { parameterFloats: manifest.numFloats, slotBytes };
   return {
     model,
     sampling,
-    manifest: isScript ? unknownManifest : native.modelManifest(model),
+    manifest,
     // A dataset that is only predicted may have no training nodes.
     batchesPerEpoch: Math.max(1, Math.ceil(counts.train / spec.training.batchSize)),
-    // Batches of rows have no record.
-    slotBytes: rows ? rowSlotBytes : native.recordSlotBytes(counts, sampling),
+    slotBytes,
+    memory: jobMemoryOf(native, { spec, counts, model }, sizes),
   };
+}
+
+/** The parts of a spec that say what a batch takes. */
+export type BatchSpec = Pick<
+  JobSpec,
+  'kind' | 'model' | 'propagation' | 'training' | 'sampling' | 'inference'
+>;
+
+export function modelOptionsOf(spec: BatchSpec, counts: DatasetCounts): ModelOptions {
+  const rows = takesRows(spec.model.type);
+  return {
+    ...spec.model,
+    inDim: counts.numFeatures,
+    // Another dataset than that of the training may have other classes.
+    outDim: infers(spec) ? spec.inference.classes : counts.numClasses,
+    numOperators: rows ? spec.propagation.operators.length : 0,
+    numHops: rows ? spec.propagation.hops : 0,
+  };
+}
+
+export function jobMemoryOf(
+  native: Pick<CoreAddon, 'jobMemory'>,
+  job: { readonly spec: BatchSpec; readonly counts: DatasetCounts; readonly model: ModelOptions },
+  sizes: { readonly parameterFloats: number; readonly slotBytes: number },
+): JobMemory {
+  const { spec, counts, model } = job;
+  return native.jobMemory({
+    ...{ counts, model, ...sizes },
+    precision: spec.training.precision,
+    batchSize: spec.training.batchSize,
+    rowValueBytes: rowValueBytes[spec.propagation.rowDtype],
+    alias: spec.sampling.algorithm === 'KHOP_WEIGHTED',
+  });
 }
 
 function samplingOf(spec: JobSpec): SamplingOptions {
@@ -117,7 +152,7 @@ export interface SegmentRequest {
 
 /** Slots of the job's queue. `recordBytes` is what a trial saw a record take; 0 = unknown. */
 export function queueSlots(
-  native: CoreAddon,
+  native: Pick<CoreAddon, 'segmentDefaultSlots'>,
   request: SegmentRequest,
   recordBytes: number,
 ): number {
@@ -188,7 +223,7 @@ export function jobSegment(
     lowWater: Math.floor(numSlots / 4),
     stopPatience: spec.training.earlyStop.patienceEpochs,
     stopMinDelta: spec.training.earlyStop.minDelta,
-    history: sharesHistory(spec) ? historyConfigOf(spec, request.counts, cached) : noHistory,
+    history: sharesHistory(spec) ? historyConfigOf(request, cached) : noHistory,
     localityScale: favours(spec) ? spec.sampling.locality.maxScale * scaleParts : scaleParts,
     localityAdapts: adapts(spec) ? 1 : 0,
   };

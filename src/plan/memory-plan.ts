@@ -16,13 +16,19 @@ import { infers } from '../spec/rules/inference.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import { scratchOf } from './evaluation-plan.ts';
 import { inferenceParts, inferenceSizesOf } from './inference-memory.ts';
-import { type JobLayout, layoutOf, queueSlots } from './job-layout.ts';
+import {
+  type BatchSpec,
+  type JobLayout,
+  jobMemoryOf,
+  layoutOf,
+  modelOptionsOf,
+  queueSlots,
+  type SizesAddon,
+} from './job-layout.ts';
 import { pinnedPlanOf } from './pinned-plan.ts';
 import { rankedOf } from './ranking.ts';
 import { placeRows } from './row-placement.ts';
-import { deviceWorkBytes, readTokens, tokenBytes } from './row-sizes.ts';
-import { rowWorkBytes } from './row-work.ts';
-import { samplerDeviceBytes, topologyBytesOf } from './sampler-memory.ts';
+import { readTokens, tokenBytes } from './row-sizes.ts';
 
 /**
  * What a job will take of the host's memory, and what therefore stays on disk: a function of the
@@ -31,10 +37,8 @@ import { samplerDeviceBytes, topologyBytesOf } from './sampler-memory.ts';
  */
 
 export interface MemoryFacts {
-  readonly native: Pick<
-    CoreAddon,
-    'modelManifest' | 'recordSlotBytes' | 'segmentDefaultSlots' | 'evaluationSizes' | 'hostTierRows'
-  >;
+  readonly native: SizesAddon &
+    Pick<CoreAddon, 'segmentDefaultSlots' | 'evaluationSizes' | 'hostTierRows'>;
   readonly counts: DatasetCounts;
   readonly hostBytes: number;
   /** Of the job's smallest device that has memory of its own; 0: none has. */
@@ -59,10 +63,14 @@ function topologyPlaceOf(
 }
 
 /** The same for a task that has nothing else in memory to speak of. */
-export function taskTopologyPlace(counts: DatasetCounts, alias: boolean): TopologyPlace {
+export function taskTopologyPlace(
+  native: Pick<CoreAddon, 'topologyBytes'>,
+  counts: DatasetCounts,
+  alias: boolean,
+): TopologyPlace {
   if (alias) return 'MEMORY';
   const hostBytes = hostMemoryBytes();
-  return topologyPlaceOf(topologyBytesOf(counts, alias), { otherBytes: 0, hostBytes });
+  return topologyPlaceOf(native.topologyBytes(counts, alias), { otherBytes: 0, hostBytes });
 }
 
 /** Rows that one batch reads at most. */
@@ -80,15 +88,15 @@ function batchRowsOf(layout: JobLayout, numNodes: number): number {
 /** Throws what `layoutOf` throws. */
 export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
   const { counts, hostBytes, native } = facts;
-  const layout = layoutOf(native as CoreAddon, spec, counts);
+  const layout = layoutOf(native, spec, counts);
   const alias = spec.sampling.algorithm === 'KHOP_WEIGHTED';
   const isInference = infers(spec);
   const rows = takesRows(spec.model.type) && !isInference ? rowPlanOf(spec, facts) : null;
   const own = isInference
     ? inferenceParts(spec, layout, facts)
     : [
-        ...(rows === null ? [] : [rowWorkPart(spec, layout, counts)]),
-        ...(rows?.tier === 'DISK' ? [stagedPart(spec, counts)] : []),
+        ...(rows === null ? [] : [rowWorkPart(spec, layout)]),
+        ...(rows?.tier === 'DISK' ? [stagedPart(spec, layout)] : []),
         ...evaluationParts(spec, layout, facts),
         ...cacheParts(spec, counts),
         ...historyParts(spec, counts),
@@ -99,7 +107,7 @@ export function memoryPlanOf(spec: JobSpec, facts: MemoryFacts): MemoryPlan {
   const others = [...own, processPart(spec)].filter(({ bytes }) => bytes > 0);
   const otherBytes = surelyOf(others);
   // A job on rows maps no topology.
-  const topologyBytes = takesRows(spec.model.type) ? 0 : topologyBytesOf(counts, alias);
+  const topologyBytes = takesRows(spec.model.type) ? 0 : layout.memory.topologyBytes;
   const asked = spec.resources.topology;
   const isForced = asked !== 'AUTO' || alias;
   const topology = alias
@@ -144,7 +152,7 @@ function pinnedOf(
   const isShared = spec.resources.devices === 1 || spec.placement.standby !== 'OFF';
   return pinnedPlanOf(spec, {
     ...{ counts, rowBytes, hostBytes, deviceBytes, surelyBytes: otherBytes },
-    samplerBytes: isShared ? samplerDeviceBytes({ spec, layout, counts }) : 0,
+    samplerBytes: isShared ? layout.memory.samplerDeviceBytes : 0,
     rowsWithin: (bytes) => native.hostTierRows(bytes, rowBytes, counts.numNodes),
   });
 }
@@ -161,13 +169,17 @@ function pinnedPart({ resources }: JobSpec, { bytes }: PinnedPlan): MemoryPart {
   };
 }
 
-/** As native/core/feature/disk_rows.cc has slots. */
-const stagedBatches = 4;
-
 /** Where a job whose batches are rows reads them. */
 export function rowPlanOf(
-  spec: Omit<JobSpec, 'evaluation'>,
-  { counts, hostBytes, deviceBytes }: Pick<MemoryFacts, 'counts' | 'hostBytes' | 'deviceBytes'>,
+  spec: BatchSpec & Pick<JobSpec, 'resources'>,
+  {
+    native,
+    counts,
+    hostBytes,
+    deviceBytes,
+  }: Pick<MemoryFacts, 'counts' | 'hostBytes' | 'deviceBytes'> & {
+    readonly native: Pick<CoreAddon, 'jobMemory'>;
+  },
 ): RowPlan {
   const { numFeatures, train, val, test } = counts;
   const { propagation, training, resources } = spec;
@@ -177,10 +189,11 @@ export function rowPlanOf(
   const facts = { bytes, trainBytes: train * tokens * rowBytes, rowBytes, hostBytes };
   const { batchSize } = training;
   const bounds = [deviceBytes, resources.deviceMemoryBytes].filter((bound) => bound > 0);
+  const model = modelOptionsOf(spec, counts);
+  const sizes = { parameterFloats: 0, slotBytes: 0 };
+  const { rowDeviceBytes } = jobMemoryOf(native, { spec, counts, model }, sizes);
   const device =
-    deviceBytes === 0
-      ? null
-      : { freeBytes: Math.min(...bounds), workBytes: deviceWorkBytes(spec, counts) };
+    deviceBytes === 0 ? null : { freeBytes: Math.min(...bounds), workBytes: rowDeviceBytes };
   const forcedTier = resources.rowsFrom === 'AUTO' ? null : resources.rowsFrom;
   return { ...placeRows({ ...facts, batchSize, forcedTier, device }), bytes };
 }
@@ -266,16 +279,15 @@ function evaluationParts(
     },
     {
       name: 'the work of evaluations',
-      bytes: trainersOf(spec) * (sizes.workBytes + (trainsInOwnMemory(spec) ? partBytes : 0)),
+      bytes:
+        trainersOf(spec) *
+        (sizes.workBytes + (trainsInOwnMemory(spec) ? layout.memory.evaluationPartBytes : 0)),
       isBound: true,
       field: 'resources.devices',
       remedy: 'fewer Trainers take less',
     },
   ];
 }
-
-/** Bytes on their way to a device, and their numbering (train/evaluate/device_eval_input.h). */
-const partBytes = 2 * 2 ** 26;
 
 /**
  * Embeddings and where each node's lie; what batches leave until their step is committed aside.
@@ -359,11 +371,10 @@ function processPart(spec: JobSpec): MemoryPart {
 }
 
 /** Of a model over rows: batches that were read, and all that is computed from one. */
-function rowWorkPart(spec: JobSpec, layout: JobLayout, counts: DatasetCounts): MemoryPart {
-  const { numFloats } = layout.manifest;
+function rowWorkPart(spec: JobSpec, layout: JobLayout): MemoryPart {
   return {
     name: 'batches, and the work on them',
-    bytes: trainersOf(spec) * rowWorkBytes(spec, { ...counts, numFloats }),
+    bytes: trainersOf(spec) * layout.memory.rowWorkBytes,
     isBound: true,
     field: 'training.batch_size',
     remedy: 'smaller batches take less, and so does a narrower model',
@@ -396,11 +407,10 @@ function copiedPart(spec: JobSpec, layout: JobLayout, counts: DatasetCounts): Me
 }
 
 /** Rows that a Trainer reads from disk ahead: the batch that is taken and those after it. */
-function stagedPart(spec: JobSpec, { numFeatures }: DatasetCounts): MemoryPart {
-  const rowBytes = readTokens(spec) * tokenBytes(spec.propagation, numFeatures);
+function stagedPart(spec: JobSpec, layout: JobLayout): MemoryPart {
   return {
     name: 'rows read ahead from disk',
-    bytes: trainersOf(spec) * stagedBatches * spec.training.batchSize * rowBytes,
+    bytes: trainersOf(spec) * layout.memory.rowStagedBytes,
     isBound: true,
     field: 'training.batch_size',
     remedy: 'smaller batches take less',
@@ -412,7 +422,7 @@ function queuePart(spec: JobSpec, layout: JobLayout, { native, counts }: MemoryF
   const deviceCount = spec.resources.devices;
   const executorCount = samplersOf(spec) + trainersOf(spec);
   const request = { spec, counts, layout, deviceCount, executorCount };
-  const slots = queueSlots(native as CoreAddon, request, 0);
+  const slots = queueSlots(native, request, 0);
   const { maxBytes } = spec.queue;
   return {
     name: 'records in the queue',

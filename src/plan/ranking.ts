@@ -1,4 +1,4 @@
-import type { DatasetCounts } from '../native/contract.ts';
+import { type DatasetCounts, rankedEntryBytes } from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { type DecidingMetric, decidingMetric } from '../spec/metrics.ts';
 
@@ -15,8 +15,6 @@ export function rankedOf(spec: JobSpec, counts: DatasetCounts) {
   return fits && bytes > 0 ? { rankedColumns, rankedNodes, bytes } : unranked;
 }
 
-/** A score and what is known (native/core/ledger/segment.h). */
-const rankedEntryBytes = 5;
 const rankedMaxBytes = 2 ** 30;
 const rankedMetrics: ReadonlySet<DecidingMetric> = new Set(['ROC_AUC', 'AVERAGE_PRECISION']);
 const unranked = { rankedColumns: 0, rankedNodes: 0, bytes: 0 };

@@ -302,7 +302,7 @@ export class Crew {
     const device = devices[index];
     if (device === undefined) throw new Error(`the crew has no device ${index}`);
     const { reservedBytes } = this.#options.cache;
-    const job = { spec, layout, counts: dataset.counts, reservedBytes };
+    const job = { spec, layout, reservedBytes };
     return deviceOptionsOf(device, role, job, devices.length);
   }
 

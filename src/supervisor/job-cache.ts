@@ -19,7 +19,6 @@ import {
 import { evaluationBytesOf, evaluationPlanOf } from '../plan/evaluation-plan.ts';
 import { type CachedRows, noCachedRows } from '../plan/history.ts';
 import type { JobLayout } from '../plan/job-layout.ts';
-import { samplerDeviceBytes, topologyBytesOf } from '../plan/sampler-memory.ts';
 import { trainerThreads } from '../plan/trainer-threads.ts';
 import type { CachePlan } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
@@ -69,7 +68,7 @@ export class JobCache {
     this.#context = context;
     this.#input = input;
     this.#native = native;
-    this.#samplerBytes = topologyBytesOf(input.dataset.counts, false);
+    this.#samplerBytes = native.topologyBytes(input.dataset.counts, false);
     this.#tier = new HostTier(native);
   }
 
@@ -182,7 +181,7 @@ export class JobCache {
   /** Notes what the work of trial batches took, and what evaluations will take. */
   measured({ executors }: SegmentSnapshot, layout: JobLayout): void {
     const evaluation = evaluationPlanOf(this.#native, layout, this.#input);
-    const { spec, dataset, devices } = this.#input;
+    const { devices } = this.#input;
     const held = heldByTrainers(executors);
     if (held === 0) {
       this.#evaluationBytes = evaluationBytesOf(evaluation, devices.length);
@@ -193,7 +192,7 @@ export class JobCache {
     // What evaluations take on the device is in its workspace, from a Trainer's start.
     this.#workBytes = held;
     this.#besideBytes = takenBeside(executors, devices);
-    this.#samplerBytes = samplerDeviceBytes({ spec, layout, counts: dataset.counts });
+    this.#samplerBytes = layout.memory.samplerDeviceBytes;
     this.#tier.tried(executors, this.#rowsKept());
   }
 

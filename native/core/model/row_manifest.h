@@ -11,7 +11,7 @@
 namespace gnnd {
 
 // Rows of a chunk of an evaluation of rows; decides no bit but the order of losses.
-inline constexpr uint64_t kEvalRows = 4096;
+inline constexpr uint64_t kRowsOfChunk = 4096;
 
 inline uint32_t TokensOf(const ModelSpec& spec) { return 1 + spec.num_operators * spec.num_hops; }
 

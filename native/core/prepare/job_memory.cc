@@ -29,7 +29,7 @@ uint64_t SamplerDeviceBytes(const JobMemoryShape& shape) {
 }
 
 uint64_t EvaluatedRows(const DatasetCounts& counts) {
-  return std::min(kEvalRows, std::max(counts.val, counts.test));
+  return std::min(kRowsOfChunk, std::max(counts.val, counts.test));
 }
 
 // Floats of a batch's tensors and their gradients, a row: every tensor of a pass
@@ -121,7 +121,7 @@ JobMemory MemoryOf(const JobMemoryShape& shape) {
   memory.row_device_bytes = RowDeviceBytes(shape);
   memory.row_staged_bytes =
       DiskRows::kMostSlots * shape.batch_size * floats * shape.row_value_bytes;
-  memory.row_chunk_bytes = kEvalRows * floats * kFloatBytes;
+  memory.row_chunk_bytes = kRowsOfChunk * floats * kFloatBytes;
   return memory;
 }
 

@@ -111,7 +111,7 @@ Result<EvaluationSizes> SizesOf(const EvaluationSizesOptions& options) {
   if (TakesRows(spec.type)) {
     // Rows are evaluated as they lie in their files: nothing is kept between evaluations.
     const uint64_t most = std::max(counts.val, counts.test);
-    return EvaluationSizes{(ranks + 1) * ((most + kEvalRows - 1) / kEvalRows), 0, 0, 0};
+    return EvaluationSizes{(ranks + 1) * ((most + kRowsOfChunk - 1) / kRowsOfChunk), 0, 0, 0};
   }
   if (options.sampled) {
     const uint64_t most = std::max({counts.val, counts.test, uint64_t{1}});

@@ -56,7 +56,7 @@ std::vector<std::string> TokenPaths(const RowsOptions& options) {
 
 uint64_t StretchRows(const RowsOptions& options) {
   const uint64_t long_enough = kStretchBytes / (options.model.in_dim * sizeof(float)) + 1;
-  return std::max<uint64_t>(options.batch_size, std::min(kEvalRows, long_enough));
+  return std::max<uint64_t>(options.batch_size, std::min(kRowsOfChunk, long_enough));
 }
 
 Result<RowFiles> OpenRowFiles(const RowsOptions& options) {

@@ -166,7 +166,7 @@ class RowsWork final : public TorchWork {
   Result<EvalShape> PlanEvaluation(EvalNodes nodes, const Alive&) override {
     uint64_t rows = nodes == EvalNodes::kValidation ? options_.val : options_.test;
     if (predictions_) rows = nodes == EvalNodes::kValidation ? targets_.rows.size() : 0;
-    const auto chunks = static_cast<uint32_t>((rows + kEvalRows - 1) / kEvalRows);
+    const auto chunks = static_cast<uint32_t>((rows + kRowsOfChunk - 1) / kRowsOfChunk);
     return EvalShape{chunks == 0 ? 0U : 1U, chunks, rows};
   }
 
@@ -186,8 +186,8 @@ class RowsWork final : public TorchWork {
     const bool validates = task.run.nodes == EvalNodes::kValidation;
     const uint64_t first = validates ? options_.train : options_.train + options_.val;
     const uint64_t end = first + (validates ? options_.val : options_.test);
-    const uint64_t begin = first + task.chunk * kEvalRows;
-    const auto count = static_cast<uint32_t>(std::min(begin + kEvalRows, end) - begin);
+    const uint64_t begin = first + task.chunk * kRowsOfChunk;
+    const auto count = static_cast<uint32_t>(std::min(begin + kRowsOfChunk, end) - begin);
     runs_.assign(1, {static_cast<uint32_t>(begin), count});
     return Guarded(options_.device, [&] {
       at::Tensor logits;
@@ -204,8 +204,8 @@ class RowsWork final : public TorchWork {
                  const Alive& alive, const LogitsConsumer& consume) override {
     const RowTargets targets =
         GNND_VALUE(RowTargets::OfNodes(nodes, files_.nodes.values<uint32_t>()));
-    for (uint64_t chunk = 0; chunk * kEvalRows < nodes.size(); ++chunk) {
-      progress_ = static_cast<double>(chunk * kEvalRows) / static_cast<double>(nodes.size());
+    for (uint64_t chunk = 0; chunk * kRowsOfChunk < nodes.size(); ++chunk) {
+      progress_ = static_cast<double>(chunk * kRowsOfChunk) / static_cast<double>(nodes.size());
       if (!alive()) return EvaluationAborted();
       GNND_TRY(PredictRows({.floats = parameters}, chunk, targets,
                            [&](uint64_t first, std::span<const float> logits) {
@@ -239,8 +239,8 @@ class RowsWork final : public TorchWork {
   template <typename Take>
   Status PredictRows(const ParametersView& parameters, uint64_t chunk, const RowTargets& targets,
                      const Take& take) {
-    const uint64_t first = chunk * kEvalRows;
-    runs_ = targets.RunsOf(first, std::min<uint64_t>(first + kEvalRows, targets.rows.size()));
+    const uint64_t first = chunk * kRowsOfChunk;
+    runs_ = targets.RunsOf(first, std::min<uint64_t>(first + kRowsOfChunk, targets.rows.size()));
     return Guarded(options_.device, [&] {
       at::Tensor logits;
       GNND_TRY(Evaluate(parameters, &logits));

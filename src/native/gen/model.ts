@@ -20,6 +20,8 @@ export type Normalization = 'NONE' | 'L2' | 'LAYER';
 
 export type ModelVariant = 'NONE' | 'FUSED' | 'CONCAT' | 'GATED' | 'DAC24';
 
+export type Precision = 'FLOAT32' | 'BFLOAT16' | 'TF32';
+
 export interface ScriptSource {
   readonly path: string;
   readonly sha256: string;
@@ -86,10 +88,46 @@ export interface EvaluationSizes {
   readonly workBytes: number;
 }
 
+export interface JobMemoryOptions {
+  readonly counts: DatasetCounts;
+  readonly model: ModelOptions;
+  readonly precision: Precision;
+  readonly batchSize: number;
+  readonly parameterFloats: number;
+  /** The largest record; 0 where batches have none. */
+  readonly slotBytes: number;
+  /** A value of a propagation's rows, as they are stored. */
+  readonly rowValueBytes: number;
+  /** Neighbours are drawn by edge weight. */
+  readonly alias: boolean;
+}
+
+export interface JobMemory {
+  /** The graph, where it is held in memory. */
+  readonly topologyBytes: number;
+  /** What a Sampler takes of a device that has memory of its own. */
+  readonly samplerDeviceBytes: number;
+  /** A hidden row as history keeps it. */
+  readonly historyRowBytes: number;
+  /** What is on its way to a device in an exact evaluation, and its numbering. */
+  readonly evaluationPartBytes: number;
+  /** What a Trainer of a model over rows computes with, in the host's memory. */
+  readonly rowWorkBytes: number;
+  /** The same in a device's memory, beside rows that lie there. */
+  readonly rowDeviceBytes: number;
+  /** Batches of rows that are read ahead from disk. */
+  readonly rowStagedBytes: number;
+  /** The inputs of a chunk of an evaluation of rows. */
+  readonly rowChunkBytes: number;
+}
+
 export interface ModelFunctions {
   /** Not for TORCHSCRIPT: `modelProbe`. */
   modelManifest(model: ModelOptions): ModelManifest;
   evaluationSizes(options: EvaluationSizesOptions): EvaluationSizes;
+  /** Most that the parts of a job take, by its shape alone. */
+  jobMemory(options: JobMemoryOptions): JobMemory;
+  topologyBytes(counts: DatasetCounts, alias: boolean): number;
   /** Sparse memory, or with a folder an unnamed file in it; the caller closes it. */
   evaluationScratch(bytes: number, folder: string): number;
   /** Virtual bytes of the largest possible record. */

@@ -93,6 +93,11 @@ export const counters = {
   besideBytes: 76,
 } as const;
 
+/** The epoch of trials, which never see a batch of the job. */
+export const trialEpoch = 16777215;
+/** A score that an evaluation ranks a node by, and what is known of the node. */
+export const rankedEntryBytes = 5;
+
 /** An open segment; closed explicitly. */
 export interface SegmentHandle {
   readonly open: unknown;

@@ -1,7 +1,7 @@
 // Made by "npm run build:contract" from the tables in native/node.
 
 import type { DatasetLocation, DatasetTask } from './dataset.ts';
-import type { ModelManifest, ModelOptions } from './model.ts';
+import type { ModelManifest, ModelOptions, Precision } from './model.ts';
 import type { PredictedNodes } from './predict.ts';
 import type { CacheOptions, DeviceOptions, LoopEnd, SamplingOptions } from './sampler.ts';
 import type { ExecutorId, HistoryConfig } from './segment.ts';
@@ -50,8 +50,6 @@ export interface EvaluationOptions {
   /** Used for sampled evaluations only; batchSize is not. */
   readonly sampling: SamplingOptions;
 }
-
-export type Precision = 'FLOAT32' | 'BFLOAT16' | 'TF32';
 
 export type RowReadTier = 'HOST' | 'DISK' | 'DEVICE';
 

@@ -9,15 +9,18 @@ import {
   takenBeside,
   torchBytesOf,
 } from '../../../src/plan/device-memory.ts';
-import { samplerDeviceBytes } from '../../../src/plan/sampler-memory.ts';
 import type { ExecutorRole } from '../../../src/records/job-record.ts';
 import type { JobSpec, StandbyPolicy } from '../../../src/spec/job-spec.ts';
 
-const counts = { numNodes: 1000, numEdges: 5000 };
+const samplerDeviceBytes = 7 * 2 ** 20;
 
-function jobOf(standby: StandbyPolicy, algorithm = 'KHOP_UNIFORM', reservedBytes = 0): DeviceJob {
-  const spec = { sampling: { algorithm }, placement: { standby } } as unknown as JobSpec;
-  return { spec, layout: { slotBytes: 1 << 20 }, counts, reservedBytes } as unknown as DeviceJob;
+function jobOf(standby: StandbyPolicy, reservedBytes = 0): DeviceJob {
+  const spec = { placement: { standby } } as unknown as JobSpec;
+  return {
+    spec,
+    layout: { memory: { samplerDeviceBytes } },
+    reservedBytes,
+  } as unknown as DeviceJob;
 }
 
 function sim(name: string, budgetBytes: number): CrewDevice {
@@ -58,7 +61,7 @@ describe('the memory of a device', () => {
 
   it('is divided where a standby Trainer lives beside a Sampler, and never twice', () => {
     const sampler = of('SAMPLER', 'AUTO', 2);
-    expect(sampler).toBe(samplerDeviceBytes(jobOf('AUTO')));
+    expect(sampler).toBe(samplerDeviceBytes);
     expect(sampler + of('STANDBY', 'AUTO', 2)).toBe(budget);
     // On a single device there is always one.
     expect(of('SAMPLER', 'OFF', 1) + of('STANDBY', 'OFF', 1)).toBe(budget);
@@ -67,7 +70,7 @@ describe('the memory of a device', () => {
   it('is not all a Trainer that computes with PyTorch, which has a part of its own', () => {
     const reserved = 2 ** 20;
     const trainer = (role: ExecutorRole) =>
-      deviceOptionsOf(sim('sim:0', budget), role, jobOf('AUTO', 'KHOP_UNIFORM', reserved), 2);
+      deviceOptionsOf(sim('sim:0', budget), role, jobOf('AUTO', reserved), 2);
     expect(trainer('TRAINER').budgetBytes).toBe(budget - reserved);
     expect(trainer('STANDBY').budgetBytes).toBe(of('STANDBY', 'AUTO', 2) - reserved);
     expect(trainer('SAMPLER').budgetBytes).toBe(of('SAMPLER', 'AUTO', 2));
@@ -81,12 +84,6 @@ describe('the memory of a device', () => {
     expect(torchBytes('STANDBY', 100_000)).toBe(50_000);
     expect(torchBytes('TRAINER', 91_000)).toBe(2000);
     expect(torchBytes('SAMPLER', 100_000)).toBe(2000);
-  });
-
-  it('holds the topology, with tables to draw by weight where they are wanted', () => {
-    const plain = samplerDeviceBytes(jobOf('OFF'));
-    expect(plain).toBeGreaterThan(8 * 1001 + 4 * 5000);
-    expect(samplerDeviceBytes(jobOf('OFF', 'KHOP_WEIGHTED')) - plain).toBe(8 * 5000);
   });
 });
 

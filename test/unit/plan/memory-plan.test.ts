@@ -33,6 +33,13 @@ function facts(hostBytes: number, scratchBytes = 0): MemoryFacts {
       recordSlotBytes: () => 3 * mib,
       segmentDefaultSlots: () => 4,
       evaluationSizes: () => ({ chunks: 1, scratchBytes, keptBytes: 0, workBytes: 5 * mib }),
+      jobMemory: ({ batchSize, alias }) => ({
+        topologyBytes: topologyBytes + (alias ? 8 * counts.numEdges : 0),
+        ...{ samplerDeviceBytes: 0, historyRowBytes: 0, evaluationPartBytes: 0 },
+        ...{ rowWorkBytes: 1000 * batchSize, rowDeviceBytes: 8 * mib, rowChunkBytes: 0 },
+        // Four batches of 1,000 rows of five hops, 256 bytes each.
+        rowStagedBytes: 4 * batchSize * 5 * 256,
+      }),
       hostTierRows: (bytes, rowBytes, numNodes) =>
         Math.min(numNodes, Math.max(0, Math.floor((bytes - 4096) / rowBytes))),
     },
@@ -261,7 +268,8 @@ describe('a job that surely does not fit', () => {
 });
 
 test('a task has the memory of the host to itself', () => {
-  expect(taskTopologyPlace(counts, false)).toBe('MEMORY');
-  expect(taskTopologyPlace({ ...counts, numEdges: 1e14 }, false)).toBe('FILE');
-  expect(taskTopologyPlace({ ...counts, numEdges: 1e14 }, true)).toBe('MEMORY');
+  const native = { topologyBytes: ({ numEdges }: { numEdges: number }) => 4 * numEdges };
+  expect(taskTopologyPlace(native, counts, false)).toBe('MEMORY');
+  expect(taskTopologyPlace(native, { ...counts, numEdges: 1e14 }, false)).toBe('FILE');
+  expect(taskTopologyPlace(native, { ...counts, numEdges: 1e14 }, true)).toBe('MEMORY');
 });
