@@ -194,7 +194,7 @@ async function fetched(name, digest, what, work) {
   });
 }
 
-/** Imports of formats that only Python reads ask it (src/datasets/converted-import.ts). */
+/** Imports of formats that only Python reads ask it (src/supervisor/converter.ts). */
 function notePython({ path }) {
   mkdirSync('build', { recursive: true });
   writeFileSync('build/python.txt', `${path}\n`);
