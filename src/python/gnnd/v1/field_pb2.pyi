@@ -39,7 +39,7 @@ FIELD_FIELD_NUMBER: _ClassVar[int]
 field: _descriptor.FieldDescriptor
 
 class SpecField(_message.Message):
-    __slots__ = ("about", "required", "default", "default_rule", "gt", "gte", "lt", "lte", "also", "range_rule", "max_items", "max_length", "unit", "bits", "only_for", "otherwise", "before")
+    __slots__ = ("about", "required", "default", "default_rule", "gt", "gte", "lt", "lte", "also", "range_rule", "max_items", "max_length", "unit", "bits", "only_for", "otherwise")
     ABOUT_FIELD_NUMBER: _ClassVar[int]
     REQUIRED_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_FIELD_NUMBER: _ClassVar[int]
@@ -56,7 +56,6 @@ class SpecField(_message.Message):
     BITS_FIELD_NUMBER: _ClassVar[int]
     ONLY_FOR_FIELD_NUMBER: _ClassVar[int]
     OTHERWISE_FIELD_NUMBER: _ClassVar[int]
-    BEFORE_FIELD_NUMBER: _ClassVar[int]
     about: str
     required: bool
     default: str
@@ -73,8 +72,7 @@ class SpecField(_message.Message):
     bits: Bits
     only_for: SpecOwner
     otherwise: str
-    before: str
-    def __init__(self, about: _Optional[str] = ..., required: bool = ..., default: _Optional[str] = ..., default_rule: _Optional[str] = ..., gt: _Optional[float] = ..., gte: _Optional[float] = ..., lt: _Optional[float] = ..., lte: _Optional[float] = ..., also: _Optional[_Iterable[_Union[SpecSpecial, _Mapping]]] = ..., range_rule: _Optional[str] = ..., max_items: _Optional[int] = ..., max_length: _Optional[int] = ..., unit: _Optional[_Union[Unit, str]] = ..., bits: _Optional[_Union[Bits, str]] = ..., only_for: _Optional[_Union[SpecOwner, _Mapping]] = ..., otherwise: _Optional[str] = ..., before: _Optional[str] = ...) -> None: ...
+    def __init__(self, about: _Optional[str] = ..., required: bool = ..., default: _Optional[str] = ..., default_rule: _Optional[str] = ..., gt: _Optional[float] = ..., gte: _Optional[float] = ..., lt: _Optional[float] = ..., lte: _Optional[float] = ..., also: _Optional[_Iterable[_Union[SpecSpecial, _Mapping]]] = ..., range_rule: _Optional[str] = ..., max_items: _Optional[int] = ..., max_length: _Optional[int] = ..., unit: _Optional[_Union[Unit, str]] = ..., bits: _Optional[_Union[Bits, str]] = ..., only_for: _Optional[_Union[SpecOwner, _Mapping]] = ..., otherwise: _Optional[str] = ...) -> None: ...
 
 class SpecSpecial(_message.Message):
     __slots__ = ("value", "means")

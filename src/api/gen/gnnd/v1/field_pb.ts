@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gnnd/v1/field.proto.
  */
 export const file_gnnd_v1_field: GenFile = /*@__PURE__*/
-  fileDesc("ChNnbm5kL3YxL2ZpZWxkLnByb3RvEgdnbm5kLnYxIs0DCglTcGVjRmllbGQSDQoFYWJvdXQYASABKAkSEAoIcmVxdWlyZWQYAiABKAgSFAoHZGVmYXVsdBgDIAEoCUgAiAEBEhQKDGRlZmF1bHRfcnVsZRgEIAEoCRIPCgJndBgFIAEoAUgBiAEBEhAKA2d0ZRgGIAEoAUgCiAEBEg8KAmx0GAcgASgBSAOIAQESEAoDbHRlGAggASgBSASIAQESIgoEYWxzbxgJIAMoCzIULmdubmQudjEuU3BlY1NwZWNpYWwSEgoKcmFuZ2VfcnVsZRgKIAEoCRIRCgltYXhfaXRlbXMYCyABKA0SEgoKbWF4X2xlbmd0aBgMIAEoDRIbCgR1bml0GA0gASgOMg0uZ25uZC52MS5Vbml0EhsKBGJpdHMYDiABKA4yDS5nbm5kLnYxLkJpdHMSJAoIb25seV9mb3IYDyABKAsyEi5nbm5kLnYxLlNwZWNPd25lchIWCglvdGhlcndpc2UYECABKAlIBYgBARITCgZiZWZvcmUYESABKAlIBogBAUIKCghfZGVmYXVsdEIFCgNfZ3RCBgoEX2d0ZUIFCgNfbHRCBgoEX2x0ZUIMCgpfb3RoZXJ3aXNlQgkKB19iZWZvcmUiKwoLU3BlY1NwZWNpYWwSDQoFdmFsdWUYASABKAESDQoFbWVhbnMYAiABKAkiSAoJU3BlY093bmVyEg0KBWZpZWxkGAEgASgJEg4KBnZhbHVlcxgCIAMoCRIOCgZleGNlcHQYBCADKAkSDAoEbmFtZRgDIAEoCSqWAQoEVW5pdBIUChBVTklUX1VOU1BFQ0lGSUVEEAASFQoRVU5JVF9NSUxMSVNFQ09ORFMQARIOCgpVTklUX0JZVEVTEAISDwoLVU5JVF9FUE9DSFMQAxIQCgxVTklUX0JBVENIRVMQBBIOCgpVTklUX1NURVBTEAUSDgoKVU5JVF9OT0RFUxAGEg4KClVOSVRfU0hBUkUQBypGCgRCaXRzEhQKEEJJVFNfVU5TUEVDSUZJRUQQABIOCgpCSVRTX01PREVMEAESGAoUQklUU19CRVNUX1BBUkFNRVRFUlMQAjpMCgVmaWVsZBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYtIcDIAEoCzISLmdubmQudjEuU3BlY0ZpZWxkUgVmaWVsZIgBAWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("ChNnbm5kL3YxL2ZpZWxkLnByb3RvEgdnbm5kLnYxIq0DCglTcGVjRmllbGQSDQoFYWJvdXQYASABKAkSEAoIcmVxdWlyZWQYAiABKAgSFAoHZGVmYXVsdBgDIAEoCUgAiAEBEhQKDGRlZmF1bHRfcnVsZRgEIAEoCRIPCgJndBgFIAEoAUgBiAEBEhAKA2d0ZRgGIAEoAUgCiAEBEg8KAmx0GAcgASgBSAOIAQESEAoDbHRlGAggASgBSASIAQESIgoEYWxzbxgJIAMoCzIULmdubmQudjEuU3BlY1NwZWNpYWwSEgoKcmFuZ2VfcnVsZRgKIAEoCRIRCgltYXhfaXRlbXMYCyABKA0SEgoKbWF4X2xlbmd0aBgMIAEoDRIbCgR1bml0GA0gASgOMg0uZ25uZC52MS5Vbml0EhsKBGJpdHMYDiABKA4yDS5nbm5kLnYxLkJpdHMSJAoIb25seV9mb3IYDyABKAsyEi5nbm5kLnYxLlNwZWNPd25lchIWCglvdGhlcndpc2UYECABKAlIBYgBAUIKCghfZGVmYXVsdEIFCgNfZ3RCBgoEX2d0ZUIFCgNfbHRCBgoEX2x0ZUIMCgpfb3RoZXJ3aXNlIisKC1NwZWNTcGVjaWFsEg0KBXZhbHVlGAEgASgBEg0KBW1lYW5zGAIgASgJIkgKCVNwZWNPd25lchINCgVmaWVsZBgBIAEoCRIOCgZ2YWx1ZXMYAiADKAkSDgoGZXhjZXB0GAQgAygJEgwKBG5hbWUYAyABKAkqlgEKBFVuaXQSFAoQVU5JVF9VTlNQRUNJRklFRBAAEhUKEVVOSVRfTUlMTElTRUNPTkRTEAESDgoKVU5JVF9CWVRFUxACEg8KC1VOSVRfRVBPQ0hTEAMSEAoMVU5JVF9CQVRDSEVTEAQSDgoKVU5JVF9TVEVQUxAFEg4KClVOSVRfTk9ERVMQBhIOCgpVTklUX1NIQVJFEAcqRgoEQml0cxIUChBCSVRTX1VOU1BFQ0lGSUVEEAASDgoKQklUU19NT0RFTBABEhgKFEJJVFNfQkVTVF9QQVJBTUVURVJTEAI6TAoFZmllbGQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGLSHAyABKAsyEi5nbm5kLnYxLlNwZWNGaWVsZFIFZmllbGSIAQFiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * What a field of a job spec is, for everybody who reads descriptors: the daemon checks and fills
@@ -134,13 +134,6 @@ export type SpecField = Message<"gnnd.v1.SpecField"> & {
    * @generated from field: optional string otherwise = 16;
    */
   otherwise?: string | undefined;
-
-  /**
-   * What held before there was such a field, as a spec file says it; not set: its default.
-   *
-   * @generated from field: optional string before = 17;
-   */
-  before?: string | undefined;
 };
 
 /**
@@ -263,13 +256,6 @@ export type SpecFieldJson = {
    * @generated from field: optional string otherwise = 16;
    */
   otherwise?: string;
-
-  /**
-   * What held before there was such a field, as a spec file says it; not set: its default.
-   *
-   * @generated from field: optional string before = 17;
-   */
-  before?: string;
 };
 
 /**
