@@ -6,7 +6,7 @@ import { GnndError } from '../../../src/base/errors.ts';
 import { Database, errorCodeOf, ownError } from '../../../src/store/database.ts';
 import { diskReserve } from '../../../src/store/disk-reserve.ts';
 import { metaTable } from '../../../src/store/meta-table.ts';
-import { migrate } from '../../../src/store/schema.ts';
+import { makeTables } from '../../../src/store/schema.ts';
 import { openStore, type StoreOp } from '../../../src/store/store.ts';
 import { newJob } from './job-values.ts';
 import {
@@ -228,7 +228,7 @@ describe('a store in trouble', () => {
     });
     onTestFinished(() => database.close());
     database.useWriteAheadLog();
-    migrate(database, { path, log: storeOptions().log });
+    database.write('META', null, () => makeTables(database));
     const meta = metaTable(database);
     const put = (key: string, bytes: number) =>
       database.write('META', null, () => meta.set(key, 'x'.repeat(bytes)));
@@ -260,7 +260,7 @@ describe('a store in trouble', () => {
       ...{ clock: countingClock(), observe: () => {}, onFatal: () => {}, reserve },
     });
     onTestFinished(() => database.close());
-    migrate(database, { path: '', log: storeOptions().log });
+    database.write('META', null, () => makeTables(database));
     const meta = metaTable(database);
     const put = (op: StoreOp, key: string) =>
       database.write('GROUP', null, () =>
