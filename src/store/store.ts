@@ -64,7 +64,7 @@ const incarnationKey = 'incarnation';
 
 /** Checks and migrates; says whether the last stop was clean. */
 function recover(database: Database, path: string, options: StoreOptions) {
-  const { log } = options;
+  const { log, pool } = options;
   const version = schemaVersion(database, path);
   const lastStopWasClean = version === 0 || metaTable(database).get(cleanStopKey) === 'yes';
   let check = noCheck;
@@ -73,10 +73,11 @@ function recover(database: Database, path: string, options: StoreOptions) {
     // What is migrated is rewritten, and copied whole anyway.
     const isCurrent = version === migrations.length;
     const maxBytes = options.checkAtOpenMaxBytes ?? checkAtOpenMaxBytes;
-    const atOpenMaxBytes = isCurrent ? maxBytes : Number.POSITIVE_INFINITY;
+    const atOpenMaxBytes = isCurrent && pool !== undefined ? maxBytes : Number.POSITIVE_INFINITY;
     const onDamage = (error: GnndError) => database.fail(error);
-    if (checkAtOpen(database, { path, log, atOpenMaxBytes }) === 'LATER') {
-      check = checkInBackground({ path, log, atOpenMaxBytes, onDamage });
+    const isLater = checkAtOpen(database, { path, log, atOpenMaxBytes }) === 'LATER';
+    if (isLater && pool !== undefined) {
+      check = checkInBackground({ path, log, atOpenMaxBytes, pool, onDamage });
     }
   }
   if (version === migrations.length) requireKnownFields(database, path);
