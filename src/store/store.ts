@@ -64,16 +64,18 @@ const incarnationKey = 'incarnation';
 
 /** Checks the store, or makes it in an empty file; says whether the last stop was clean. */
 function recover(database: Database, path: string, options: StoreOptions) {
-  const { log } = options;
+  const { log, pool } = options;
   const isNew = isEmptyDatabase(database, path);
   const lastStopWasClean = isNew || metaTable(database).get(cleanStopKey) === 'yes';
   let check = noCheck;
   if (!lastStopWasClean) {
     log.warn('store.unclean_stop', { path });
-    const atOpenMaxBytes = options.checkAtOpenMaxBytes ?? checkAtOpenMaxBytes;
+    const maxBytes = options.checkAtOpenMaxBytes ?? checkAtOpenMaxBytes;
+    const atOpenMaxBytes = pool !== undefined ? maxBytes : Number.POSITIVE_INFINITY;
     const onDamage = (error: GnndError) => database.fail(error);
-    if (checkAtOpen(database, { path, log, atOpenMaxBytes }) === 'LATER') {
-      check = checkInBackground({ path, log, atOpenMaxBytes, onDamage });
+    const isLater = checkAtOpen(database, { path, log, atOpenMaxBytes }) === 'LATER';
+    if (isLater && pool !== undefined) {
+      check = checkInBackground({ path, log, atOpenMaxBytes, pool, onDamage });
     }
   }
   if (!isNew) requireOwnSpecWords(database, path);

@@ -1,8 +1,9 @@
 import { existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { GnndError } from '../../../src/base/errors.ts';
+import { createPool } from '../../../src/pool/pool.ts';
 import { Database, errorCodeOf, ownError } from '../../../src/store/database.ts';
 import { diskReserve } from '../../../src/store/disk-reserve.ts';
 import { metaTable } from '../../../src/store/meta-table.ts';
@@ -137,7 +138,9 @@ describe('a large store that was not closed', () => {
     openTestStore(path).setMeta('x', 'y');
     return crashImage(path);
   }
-  const large = { checkAtOpenMaxBytes: 0 } as const;
+  const pool = createPool();
+  const large = { checkAtOpenMaxBytes: 0, pool } as const;
+  afterAll(() => pool.close());
 
   test('is there before it has been read, and read in the background', async () => {
     const image = largeImage();

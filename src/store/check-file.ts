@@ -1,9 +1,8 @@
-import { parentPort, workerData } from 'node:worker_threads';
 import Sqlite from 'better-sqlite3';
 
-/** The thread of `checkInBackground`: reads one table after the other, and says what it found. */
+/** The task of `checkInBackground`: reads one table after the other, and says what it found. */
 
-export type CheckMessage =
+export type FileFindings =
   | { readonly kind: 'WHOLE'; readonly tables: number }
   | { readonly kind: 'DAMAGED'; readonly problems: readonly string[] };
 
@@ -30,7 +29,7 @@ function problemsIn(path: string): { readonly tables: number; readonly problems:
   }
 }
 
-function check(path: string): CheckMessage {
+export function checkFile(path: string): FileFindings {
   try {
     const { tables, problems } = problemsIn(path);
     return problems.length === 0 ? { kind: 'WHOLE', tables } : { kind: 'DAMAGED', problems };
@@ -41,5 +40,3 @@ function check(path: string): CheckMessage {
     return { kind: 'DAMAGED', problems: [error.message] };
   }
 }
-
-parentPort?.postMessage(check(String(Object(workerData).path)));
