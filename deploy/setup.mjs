@@ -1,11 +1,12 @@
 #!/usr/bin/env node
-// Sets up gnnd: packages, PyTorch, native build, TypeScript build. Needs Node only.
+// Sets up gnnd: packages, messages, PyTorch, native build, TypeScript build. Needs Node only.
 //
 //   node deploy/setup.mjs [--tests] [--bench] [--check]
 //
 // Every step says what it does and why, does nothing when its inputs did not change, needs no root,
-// and, when something is missing, prints the command that gets it. What it makes lies in
-// node_modules/, .venv/, .cache/, build/ and dist/, all inside the clone.
+// and, when something is missing, prints the command that gets it. It makes node_modules/, .venv/,
+// .cache/, build/, dist/ and, from proto/, two folders of src/: all inside the clone and ignored
+// by git.
 //
 // An installed package (`npm install -g gnnd-*.tgz`) has its packages and dist/, and takes prebuilt
 // native files where they fit; npm runs this after it, and `gnnd setup` does.
@@ -96,6 +97,37 @@ async function betterSqlite() {
   cpSync(product, cached);
 }
 
+const quietPip = [
+  ...['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'],
+  ...['--retries', '1'],
+];
+const clientRequirements = 'test/e2e/python/requirements.txt';
+
+/** A Python that makes Python's stubs, and is a gRPC client of the tests. */
+async function pythonClient() {
+  const digest = digestOf({ files: [clientRequirements] });
+  await fetched('python-client', digest, 'gRPC for Python', async (folder) => {
+    await run('python-client', 'python3', ['-m', 'venv', folder]);
+    const pip = [...quietPip, '-r', clientRequirements];
+    await run('python-client', join(folder, 'bin/python'), pip);
+  });
+}
+
+/** TypeScript and Python of the messages. Without gRPC for Python there is no Python. */
+async function messages() {
+  const products = ['src/api/gen/gnnd/v1/job_pb.ts'];
+  if (existsSync('.cache/python-client')) products.push('src/python/gnnd/v1/job_pb2.py');
+  const digest = digestOf({
+    folders: ['proto'],
+    files: ['package-lock.json', clientRequirements],
+    words: [String(products.length)],
+  });
+  await once('messages', digest, products, async () => {
+    say('messages', 'making TypeScript and Python from proto/');
+    await run('messages', process.execPath, ['proto/generate.mjs']);
+  });
+}
+
 /** Formatters at the versions whose output is committed; types of Python with what these need. */
 const checkerPackages = [
   ...['clang-format==19.1.7', 'mypy==2.4.1', 'ruff==0.17.6'],
@@ -115,44 +147,29 @@ async function checkers() {
 }
 
 /**
- * What other libraries are tested against: torch_geometric beside the Python that has torch, and a
- * gRPC client in an environment of its own. Without an index their tests are skipped, loudly.
+ * Libraries that tests compare with, such as torch_geometric beside the Python that has torch.
+ * Without an index these tests are skipped, loudly.
  */
 async function testPackages({ path: pythonPath }) {
   if (!wants.tests) return;
-  const quiet = [
-    '-m',
-    'pip',
-    'install',
-    '--quiet',
-    '--disable-pip-version-check',
-    '--retries',
-    '1',
-  ];
   const geometric = 'torch_geometric==2.8.1';
   await fetched('pyg', digestOf({ words: [geometric, pythonPath] }), geometric, async (folder) => {
-    await run('pyg', pythonPath, [...quiet, '--target', folder, geometric]);
+    await run('pyg', pythonPath, [...quietPip, '--target', folder, geometric]);
   });
-  const requirements = 'test/e2e/python/requirements.txt';
-  const digest = digestOf({ files: [requirements] });
-  await fetched('python-client', digest, 'gRPC for Python', async (folder) => {
-    await run('python-client', 'python3', ['-m', 'venv', folder]);
-    await run('python-client', join(folder, 'bin/python'), [...quiet, '-r', requirements]);
-  });
-  await packagePackages(pythonPath, quiet);
+  await packagePackages(pythonPath);
   const schemas = 'kubernetes-validate==1.37.0';
   await fetched('kubernetes', digestOf({ words: [schemas] }), schemas, async (folder) => {
-    await run('kubernetes', pythonPath, [...quiet, '--target', folder, schemas]);
+    await run('kubernetes', pythonPath, [...quietPip, '--target', folder, schemas]);
   });
 }
 
 /** For the tests of our Python package: wheels to install from without an index, and libraries. */
-async function packagePackages(pythonPath, quiet) {
+async function packagePackages(pythonPath) {
   const folderOf = 'test/e2e/python/package';
   const wheels = `${folderOf}/requirements.txt`;
   const wheelsDigest = digestOf({ files: [wheels], words: [pythonPath] });
   await fetched('python-wheels', wheelsDigest, 'wheels of grpcio and numpy', async (folder) => {
-    const download = quiet.map((word) => (word === 'install' ? 'download' : word));
+    const download = quietPip.map((word) => (word === 'install' ? 'download' : word));
     const options = ['--only-binary', ':all:', '--no-deps', '--dest', folder, '-r', wheels];
     await run('python-wheels', pythonPath, [...download, ...options]);
   });
@@ -160,7 +177,7 @@ async function packagePackages(pythonPath, quiet) {
   const digest = digestOf({ files: [extras], words: [pythonPath] });
   await fetched('python-extras', digest, 'pandas and others', async (folder) => {
     const options = ['--no-deps', '--no-compile', '--target', folder, '-r', extras];
-    await run('python-extras', pythonPath, [...quiet, ...options]);
+    await run('python-extras', pythonPath, [...quietPip, ...options]);
   });
 }
 
@@ -168,7 +185,7 @@ async function packagePackages(pythonPath, quiet) {
 async function fetched(name, digest, what, work) {
   const folder = join(root, '.cache', name);
   await once(name, digest, [folder], async () => {
-    say(name, `for tests: ${what} from PyPI, into .cache`);
+    say(name, `${what} from PyPI, into .cache`);
     rmSync(folder, { recursive: true, force: true });
     await work(folder);
   }).catch((error) => {
@@ -177,7 +194,7 @@ async function fetched(name, digest, what, work) {
   });
 }
 
-/** Imports of formats that only Python reads ask it (src/datasets/converted-import.ts). */
+/** Imports of formats that only Python reads ask it (src/supervisor/converter.ts). */
 function notePython({ path }) {
   mkdirSync('build', { recursive: true });
   writeFileSync('build/python.txt', `${path}\n`);
@@ -235,7 +252,8 @@ async function main() {
     notePython(found);
   } else {
     // npm compiles SQLite while pip unpacks PyTorch: processor beside disk.
-    const [, pythonFacts] = await Promise.all([npmPackages(), python()]);
+    const sources = Promise.all([npmPackages(), pythonClient()]).then(messages);
+    const [, pythonFacts] = await Promise.all([sources, python()]);
     await checkers();
     await testPackages(pythonFacts);
     await nativeCode(pythonFacts, wants);

@@ -13,6 +13,7 @@ import {
   createPlacementSimulations,
   type PlacementSimulationsOptions,
 } from './artifacts/placement-simulations.ts';
+import { pluginFilesIn } from './artifacts/plugin-files.ts';
 import {
   createPropagationRequests,
   type PropagationRequestsOptions,
@@ -45,6 +46,7 @@ import { createMetrics, type Metrics } from './metrics/metrics.ts';
 import type { CoreAddon } from './native/contract.ts';
 import { claimShared, claimState, type SharedFolders } from './native/folder-claims.ts';
 import { loadCore } from './native/load.ts';
+import { createPool, type Pool } from './pool/pool.ts';
 import { terminalStates } from './records/job-record.ts';
 import { openStore, type Store } from './store/store.ts';
 import { DataWitness } from './supervisor/data-witness.ts';
@@ -87,12 +89,12 @@ const stateReserveBytes = 8 * 2 ** 20;
 
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { config, log, version } = options;
-  const [clock, native] = [systemClock, loadCore()];
+  const [clock, native, pool] = [systemClock, loadCore(), createPool()];
   const found = await devicesOf(native.hostCores(), config);
   const connections = connectionLimits(found.devices.length);
   const folders = await claimFolders(options, native);
   const metrics = metricsOf(version);
-  const store = openStoreOf(options, metrics);
+  const store = openStoreOf(options, pool, metrics);
   const { jobsFolder, featuresFolder, propagationsFolder: folder } = foldersOf(config);
   const datasets = datasetsOf(config, { store, log, clock }, { native, folders });
   const witness = new DataWitness(log);
@@ -114,9 +116,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const host = hostLimits(found.devices, native.hostInstructionSet(), config.pluginsDir);
   const { maxQueued, stateDir, sourcesDir } = config;
   const limits = { host, hostBytes: hostMemoryBytes(), jobsFolder, sourcesDir, maxQueued };
-  const jobs = createJobs({ store, runner, native, clock, ...limits });
+  const jobs = createJobs({ store, runner, native, clock, pool, ...limits });
   const { deletion, retention } = createKeepers(options, metrics, { ...shared, runner });
-  const reports = reportsOf(config, { ...shared, host });
+  const reports = reportsOf(config, { ...shared, pool, host });
   const checkpoints = createCheckpoints({ ...shared, featuresFolder, stateDir });
   let isUp = false;
   const ready = () => isUp && !runner.storeIsFailing;
@@ -154,6 +156,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     await Promise.all([datasets.close(), retention.close(), traces.close()]);
     metrics.close();
     store.close();
+    await pool.close();
   };
   return {
     listen: api.addresses,
@@ -216,11 +219,18 @@ async function openServers(
 /** What samples epochs of a dataset and says what would be. */
 function reportsOf(
   { stateDir, dumpsDir }: DaemonConfig,
-  parts: Omit<PlacementSimulationsOptions, 'stateDir'>,
+  {
+    host,
+    ...others
+  }: Omit<PlacementSimulationsOptions, 'stateDir' | 'host'> & {
+    readonly host: ReturnType<typeof hostLimits>;
+  },
 ) {
+  const pluginFile = pluginFilesIn(host.pluginsDir);
+  const parts = { ...others, stateDir, host: { ...host, pluginFile } };
   return {
-    cacheReports: createCacheReports({ ...parts, stateDir, dumpsDir }),
-    placements: createPlacementSimulations({ ...parts, stateDir }),
+    cacheReports: createCacheReports({ ...parts, dumpsDir }),
+    placements: createPlacementSimulations(parts),
   };
 }
 
@@ -253,12 +263,12 @@ function createKeepers(
   return { deletion, retention };
 }
 
-function openStoreOf({ config, log, onFatal }: DaemonOptions, metrics: Metrics): Store {
+function openStoreOf({ config, log, onFatal }: DaemonOptions, pool: Pool, metrics: Metrics): Store {
   const path = join(config.stateDir, 'store', 'gnnd.db');
   warnOfMissingStore(config.stateDir, path, log);
   return openStore(path, {
     clock: systemClock,
-    log,
+    ...{ log, pool },
     reserveBytes: stateReserveBytes,
     assertTransition,
     observe: (observation) => metrics.observeStore(observation),

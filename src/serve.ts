@@ -31,7 +31,7 @@ import { streamSink } from './native/stream-sink.ts';
 import { runOnce } from './run.ts';
 import { loopLimits, watchLoop } from './service-manager.ts';
 import { meantBy } from './spec/nearest.ts';
-import { SchemaTooNew } from './store/schema.ts';
+import { StoreOfAnotherVersion } from './store/schema.ts';
 
 /** gnnd: reads argv and configuration, runs the daemon, maps signals to its end. */
 
@@ -189,7 +189,7 @@ async function serveUntilSignal(flags: Flags): Promise<void> {
 
 function failToStart(error: unknown): never {
   if (error instanceof StartError) fail(error.exitCode, error.message);
-  if (error instanceof SchemaTooNew) fail(daemonExit.INCOMPATIBLE_DATA, error.message);
+  if (error instanceof StoreOfAnotherVersion) fail(daemonExit.INCOMPATIBLE_DATA, error.message);
   if (error instanceof GnndError) fail(daemonExit.STORE_IO, error.message);
   if (isScarcity(error)) fail(daemonExit.OS_RESOURCE, messageOf(error));
   fail(daemonExit.INTERNAL, messageOf(error));

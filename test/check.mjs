@@ -21,11 +21,22 @@ function filesUnder(folder, ending) {
     .sort();
 }
 
+/** A check that ends with 75 could not look, for want of something. */
+function runOrSkip(name, what, args) {
+  const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' });
+  process.stdout.write(`${{ 0: 'ok  ', 75: 'skip' }[status] ?? 'FAIL'}  ${name}\n`);
+  if (status === 75 && process.env.GNND_NO_SKIPS !== '1') skipped.push(what);
+  else if (status !== 0) failures.push(name);
+}
+
 function has(command) {
   return spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
 }
 
 const bin = (name) => resolve('node_modules/.bin', name);
+runOrSkip('what is made from proto/', "Python's messages (no grpc_tools)", [
+  ...['proto/generate.mjs', '--check'],
+]);
 run('biome: format and lint', bin('biome'), ['check', '--error-on-warnings', '.']);
 run('tsc: strict types', bin('tsc'), ['--noEmit']);
 run('tsc: strict types of the page', bin('tsc'), ['--noEmit', '-p', 'src/web']);
@@ -44,18 +55,15 @@ const checkers = resolve('.cache/checkers/bin');
 if (!has(join(checkers, 'ruff')) || !has(join(checkers, 'mypy'))) {
   skipped.push('ruff, mypy (node deploy/setup.mjs --check)');
 } else {
-  const config = ['--config', 'src/python/pyproject.toml', 'src/python', 'test/e2e/python/package'];
+  const folders = ['src/python', 'test/e2e/python/package', 'proto'];
+  const config = ['--config', 'src/python/pyproject.toml', ...folders];
   run('ruff: lint', join(checkers, 'ruff'), ['check', '--quiet', ...config]);
   run('ruff: format', join(checkers, 'ruff'), ['format', '--check', '--quiet', ...config]);
   run('mypy: strict types', join(checkers, 'mypy'), ['--no-error-summary'], { cwd: 'src/python' });
 }
 // Half a gigabyte of wheel each, once; then seconds where ccache has the objects.
-const matrix = spawnSync('node', ['test/torch-matrix.mjs'], { stdio: 'inherit' });
-if (matrix.status === 75 && process.env.GNND_NO_SKIPS !== '1') {
-  skipped.push('sources against other versions of PyTorch (no wheels)');
-} else if (matrix.status !== 0) {
-  failures.push('sources against other versions of PyTorch');
-}
+const matrix = 'sources against other versions of PyTorch';
+runOrSkip(matrix, `${matrix} (no wheels)`, ['test/torch-matrix.mjs']);
 // What set-up does not wait for: minutes of nvcc.
 if (!has('nvcc')) {
   skipped.push('nvcc: the CUDA plug-in for all architectures (no nvcc)');

@@ -155,6 +155,11 @@ struct Codec<Floats> {
     const auto array = value.As<Napi::Float32Array>();
     return {{array.Data(), array.Data() + array.ElementLength()}};
   }
+  static Napi::Value Write(Napi::Env env, const Floats& floats) {
+    Napi::Float32Array array = Napi::Float32Array::New(env, floats.values.size());
+    std::copy(floats.values.begin(), floats.values.end(), array.Data());
+    return array;
+  }
 };
 
 template <typename T>

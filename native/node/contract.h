@@ -13,7 +13,7 @@
 
 // What an addon exports, subject by subject: its functions, made from plain C++ ones (arguments
 // are read and checked, results written, by their types), and the text that declares all of it to
-// TypeScript. deploy/contract.mjs writes that text to src/native/gen.
+// TypeScript. `npm run build:contract` writes that text to src/native/gen.
 
 namespace gnnd::node {
 

@@ -51,8 +51,8 @@ inline void EndAtOnceOnWorkerThreads() {
 // Runs `work` on a thread of its own and returns a promise of what `convert` makes of its value on
 // the JavaScript thread. Not on libuv's pool: an executor's loop lasts as long as the job, and four
 // pool threads serve the whole process. `work` must not touch JavaScript. Nothing that it throws
-// leaves the thread: the promise is rejected (base/contain.h), as it is when no thread is to be
-// had.
+// leaves the thread: the promise is rejected (core/base/contain.h), as it is when no thread is to
+// be had.
 template <typename T>
 Napi::Promise RunOnThread(Napi::Env env, std::function<Result<T>()> work,
                           std::function<Napi::Value(Napi::Env, T&)> convert) {

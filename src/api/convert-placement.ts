@@ -2,9 +2,12 @@ import { create } from '@bufbuild/protobuf';
 import type {
   DatasetPlacements,
   PlacementSimulationRequest,
-  SimulatedLayout,
 } from '../artifacts/placement-simulations.ts';
-import type { LinkLayout as LinkLayoutName, Simulated } from '../placement/simulate.ts';
+import type {
+  LinkLayout as LinkLayoutName,
+  Simulated,
+  SimulatedLayout,
+} from '../placement/simulate.ts';
 import { messageOf, plainOf } from '../spec/spec-codec.ts';
 import { enumName, int64 } from './convert.ts';
 import {

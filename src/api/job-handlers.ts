@@ -73,9 +73,9 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
     return jobToProto(job, { ...beside, memory: jobs.memory(job) }, 'FULL');
   };
   return {
-    async createJob(request, { caller }) {
+    async createJob(request, { caller, signal }) {
       deps.admit();
-      const job = await createChecked(jobs, request, caller.name);
+      const job = await createChecked(jobs, request, caller.name, signal);
       if (!request.validateOnly) return full(job);
       const beside = { ...nothingBeside, memory: jobs.memory(job) };
       return { ...jobToProto(job, beside, 'FULL'), name: '', uid: '' };
@@ -149,10 +149,10 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
       const timeline = await jobs.timeline(id, request.attempt);
       return create(JobTimelineSchema, timelineToProto(timeline));
     },
-    getJobPlan(request) {
+    async getJobPlan(request, { signal }) {
       const id = idOfName('jobs', request.name);
+      const plan = await jobs.plan(id, signal);
       const job = jobs.get(id);
-      const plan = jobs.plan(id);
       const measured = measurementOf(newestEpochs(jobs, job), plan);
       const rows = jobs.memory(job)?.rows ?? null;
       const { spec, effectiveSpec } = job;
@@ -201,6 +201,7 @@ async function createChecked(
   jobs: Jobs,
   request: CreateJobRequest,
   createdBy: string,
+  signal: AbortSignal,
 ): Promise<JobRecord> {
   const requestId = requestIdOf(request.requestId);
   const spec = request.spec === undefined ? {} : plainOf<JobSpecInput>(JobSpecSchema, request.spec);
@@ -208,10 +209,10 @@ async function createChecked(
   const idProblem = jobId === '' ? null : idViolation('job_id', jobId);
   if (idProblem === null) {
     const id = jobId === '' ? null : jobId;
-    return jobs.create({ id, spec, validateOnly, requestId, createdBy });
+    return jobs.create({ id, spec, validateOnly, requestId, createdBy }, signal);
   }
   const check: CreateJob = { id: null, spec, validateOnly: true, requestId: null, createdBy };
-  throw invalidRequest([idProblem, ...(await violationsOf(jobs.create(check)))]);
+  throw invalidRequest([idProblem, ...(await violationsOf(jobs.create(check, signal)))]);
 }
 
 async function violationsOf(check: Promise<unknown>): Promise<readonly FieldViolation[]> {

@@ -1,14 +1,13 @@
 import type { FieldViolation } from '../base/errors.ts';
 import { createLine } from '../base/line.ts';
 import { requireReady } from '../datasets/ready-dataset.ts';
-import type { NativeHotCurve } from '../native/contract.ts';
 import {
   type LinkLayout,
   linkLayouts,
-  PlacementSimulator,
-  type Scenario,
-  type Simulated,
+  type SimulatedLayout,
+  simulatePlacements,
 } from '../placement/simulate.ts';
+import { type Pool, poolTask } from '../pool/pool.ts';
 import { featureBytes } from '../records/dataset-record.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
@@ -45,12 +44,6 @@ export interface DatasetPlacements {
   readonly layouts: readonly SimulatedLayout[];
 }
 
-export interface SimulatedLayout extends Omit<Scenario, 'costs'> {
-  readonly ratio: number;
-  /** Costs are ns. */
-  readonly placements: readonly Simulated[];
-}
-
 export interface PlacementSimulations {
   /** Throws a GnndError that names every wrong field. Stops early on `signal`, leaving nothing. */
   simulate(request: PlacementSimulationRequest, signal: AbortSignal): Promise<DatasetPlacements>;
@@ -58,7 +51,15 @@ export interface PlacementSimulations {
 
 export interface PlacementSimulationsOptions extends SampleEpochsOptions {
   readonly store: Store;
+  readonly pool: Pool;
 }
+
+const simulation = poolTask(
+  import.meta.url,
+  '../placement/simulate.ts',
+  'LONG',
+  simulatePlacements,
+);
 
 /** The parts of the ids that are counted apart can be shared by so many. */
 const deviceCounts = [1, 2, 4, 8];
@@ -99,8 +100,12 @@ export function createPlacementSimulations(
           throw new Error(`a hot curve was answered with ${answer.role}`);
         }
         const rowBytes = dataset.numFeatures * featureBytes[dataset.featureDtype];
-        const found = simulated(request, answer.value, rowBytes);
-        return { ...found, dataset: dataset.id, digest: dataset.digest, sampling: spec.sampling };
+        const { runs, batchesPerEpoch } = answer.value;
+        const { deviceCounts: counts, links, ratios, hostRate, peerRate } = request;
+        const scenarios = { counts, links, ratios, rowBytes, hostRate, peerRate };
+        const found = await options.pool.run(simulation, { runs, scenarios }, signal);
+        const about = { dataset: dataset.id, digest: dataset.digest, sampling: spec.sampling };
+        return { ...about, ...found, batchesPerEpoch, rowBytes, hostRate, peerRate };
       } finally {
         leave();
       }
@@ -120,29 +125,6 @@ function withDefaults(asked: PlacementSimulationRequest): PlacementSimulationReq
     hostRate: asked.hostRate === 0 ? defaults.hostRate : asked.hostRate,
     peerRate: asked.peerRate === 0 ? defaults.peerRate : asked.peerRate,
   };
-}
-
-/** Every scenario that was asked for; times in ns. */
-function simulated(
-  { deviceCounts: counts, links, ratios, hostRate, peerRate }: PlacementSimulationRequest,
-  { runs, batchesPerEpoch }: NativeHotCurve,
-  rowBytes: number,
-) {
-  const simulator = new PlacementSimulator(runs);
-  const rows = runs.reduce((sum, run) => sum + run.rows, 0);
-  const nsOf = (rate: number) => (rowBytes / rate) * 1e9;
-  const costs = { host: nsOf(hostRate), links: { NVLINK: nsOf(peerRate) } };
-  const layouts = counts.flatMap((devices) =>
-    links.flatMap((layout) =>
-      ratios.map((ratio): SimulatedLayout => {
-        const deviceRows = Math.floor(ratio * rows);
-        const placements = simulator.run({ devices, layout, deviceRows, costs });
-        return { devices, layout, deviceRows, ratio, placements };
-      }),
-    ),
-  );
-  const { inputRows } = simulator;
-  return { batchesPerEpoch, inputRows, rowBytes, hostRate, peerRate, layouts };
 }
 
 /** The spec of a job that samples so. */

@@ -4,7 +4,16 @@ import { makeFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import { GnndError, messageOf } from '../base/errors.ts';
 import { readRegular } from '../base/regular-file.ts';
 import type { ModelManifest } from '../native/contract.ts';
-import { parametersOf, parametersSha256Of } from './checkpoint.ts';
+import { loadCore } from '../native/load.ts';
+import {
+  type CheckpointFacts,
+  type CheckpointKind,
+  parametersOf,
+  parametersSha256Of,
+  readCheckpoint,
+  safetensorsOf,
+  tensorsOf,
+} from './checkpoint.ts';
 
 /**
  * The parameters with which a job begins that begins from another one: a copy of its own, because
@@ -13,13 +22,45 @@ import { parametersOf, parametersSha256Of } from './checkpoint.ts';
 
 const startFileOf = (jobFolder: string) => join(jobFolder, 'start.safetensors');
 
-/** Durably. */
-export async function writeStartFile(jobFolder: string, bytes: Uint8Array): Promise<void> {
-  makeFolder(jobFolder);
-  await writeFileAtomic(startFileOf(jobFolder), [bytes]);
+export interface StartSource {
+  /** A checkpoint's folder, or an image (docs/formats/image.md). */
+  readonly path: string;
+  readonly which: CheckpointKind;
+  /** Of the model of an image, which has no names of tensors; null: the path is a checkpoint's. */
+  readonly manifest: ModelManifest | null;
+  /** Folder of the job that is to begin; null: it is only asked what would be copied. */
+  readonly jobFolder: string | null;
 }
 
-/** Of a job that was not made after all. */
+export interface StartFacts {
+  readonly parametersSha256: string;
+  /** In the order of the file. */
+  readonly tensors: CheckpointFacts['tensors'];
+}
+
+/** Copies the parameters, durably. Throws a sentence. A task of the pool: files are gigabytes. */
+export async function copyStart({ path, which, manifest, jobFolder }: StartSource) {
+  const bytes =
+    manifest === null
+      ? (await readCheckpoint(path, which)).bytes
+      : bytesOfImage(path, which, manifest);
+  const facts: StartFacts = {
+    parametersSha256: await parametersSha256Of(bytes),
+    tensors: tensorsOf(bytes),
+  };
+  if (jobFolder === null) return facts;
+  makeFolder(jobFolder);
+  await writeFileAtomic(startFileOf(jobFolder), [bytes]);
+  return facts;
+}
+
+function bytesOfImage(path: string, which: CheckpointKind, manifest: ModelManifest): Buffer {
+  const parameters = loadCore().imageParameters(path, which);
+  if (manifest.numFloats !== parameters.length) throw new Error(`${path} is of another model`);
+  return Buffer.concat([...safetensorsOf(manifest, parameters, { format: 'pt' })]);
+}
+
+/** Removes the folder of a job that was not made after all. */
 export async function removeStartFile(jobFolder: string): Promise<void> {
   await rm(jobFolder, { recursive: true, force: true });
 }

@@ -1,4 +1,3 @@
-import { pluginFilesIn } from '../artifacts/plugin-files.ts';
 import type { CrewDevice } from '../devices/seat.ts';
 import type { InstructionSet } from '../native/contract.ts';
 import { matrixLibraryOf } from '../supervisor/executor-process.ts';
@@ -23,6 +22,6 @@ export function hostLimits(
       ),
     ),
     matrixLibrary: matrixLibraryOf(instructionSet),
-    pluginFile: pluginFilesIn(pluginsDir),
+    pluginsDir,
   };
 }

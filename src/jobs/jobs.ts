@@ -2,20 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
-import { type FieldViolation, GnndError } from '../base/errors.ts';
+import { GnndError } from '../base/errors.ts';
 import { newUlid } from '../base/ids.ts';
-import {
-  countsOf,
-  hasEdgeWeights,
-  noDatasetText,
-  requireReady,
-} from '../datasets/ready-dataset.ts';
-import { parameterCountOf } from '../files/checkpoint.ts';
-import { removeStartFile, writeStartFile } from '../files/start-file.ts';
+import { noDatasetText, requireReady } from '../datasets/ready-dataset.ts';
+import { removeStartFile } from '../files/start-file.ts';
 import type { CoreAddon } from '../native/contract.ts';
-import { layoutOf, queueSlots } from '../plan/job-layout.ts';
-import { memoryPlanOf, memoryViolations, rowPlanOf } from '../plan/memory-plan.ts';
-import { type DatasetRecord, modelColumnsMax } from '../records/dataset-record.ts';
+import { memoryPlanOf } from '../plan/memory-plan.ts';
+import { type Pool, poolTask } from '../pool/pool.ts';
 import type {
   ExecutorRole,
   JobPlan,
@@ -25,23 +18,24 @@ import type {
   JobTimeline,
 } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
-import { makePlan } from '../scheduler/plan.ts';
-import { formatCount } from '../spec/counted.ts';
-import { devicesOfKind } from '../spec/device-kinds.ts';
-import type { JobSpec, SpecDraft } from '../spec/job-spec.ts';
-import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
-import { infers, samplesNothing } from '../spec/rules/inference.ts';
-import type { ResolveContext } from '../spec/rules/rule.ts';
 import { encodeSpec, withSpecs } from '../spec/spec-codec.ts';
 import type { EpochPlace, NewJob, Store, StoredEpoch } from '../store/store.ts';
 import { readTimeline } from '../supervisor/timeline.ts';
 import { timelineFileOf } from './attempt-input.ts';
-import { type InferenceSources, type SpecWithModel, withModel } from './inference-input.ts';
+import { type InferenceSources, withModel } from './inference-input.ts';
 import { createJobBells } from './job-bells.ts';
+import { checkJob, type JobHost, placementFacts } from './job-check.ts';
+import { predictPlan } from './job-plan.ts';
 import { createLifecycle, type Lifecycle, optional, requestKey } from './lifecycle.ts';
 import type { Runner } from './runner.ts';
-import { findStart, type Start, startViolations } from './start-input.ts';
-import { type CreateJob, createSubmissions, type Made, type PreparedJob } from './submissions.ts';
+import { findStart, type StartAsked } from './start-input.ts';
+import {
+  type CheckedJob,
+  type CreateJob,
+  createSubmissions,
+  type Made,
+  type PreparedJob,
+} from './submissions.ts';
 import { createWaitingJobs } from './waiting.ts';
 
 export type { CreateJob } from './submissions.ts';
@@ -52,9 +46,9 @@ export interface Jobs extends Lifecycle {
    * Checks everything, stores the job durably, together with others that come at the same time,
    * then answers it. Rejects with GnndError SPEC_INVALID (all violations, paths from `spec`),
    * JOB_EXISTS, REQUEST_ID_REUSED, DATASET_NOT_FOUND, DATASET_NOT_READY, JOB_QUEUE_FULL,
-   * DAEMON_STOPPING.
+   * DAEMON_STOPPING; with the reason of `signal` where the caller goes before it is stored.
    */
-  create(request: CreateJob): Promise<JobRecord>;
+  create(request: CreateJob, signal?: AbortSignal): Promise<JobRecord>;
   /** Throws JOB_NOT_FOUND. */
   get(id: string): JobRecord;
   /** Newest first; `after` is the cursor of the page before. */
@@ -80,8 +74,8 @@ export interface Jobs extends Lifecycle {
   epochPlaceAfter(id: string, revision: number): EpochPlace;
   /** Null unless the job is PREPARING or RUNNING. */
   progress(id: string): JobProgress | null;
-  /** Estimated until calibrated. Throws JOB_NOT_FOUND. */
-  plan(id: string): JobPlan;
+  /** Estimated until calibrated. Rejects with JOB_NOT_FOUND, and as `requireReady` throws. */
+  plan(id: string, signal: AbortSignal): Promise<JobPlan>;
   /** What it is predicted to take of the host's memory; null once its dataset is gone. */
   memory(job: JobRecord): MemoryPlan | null;
   /**
@@ -131,18 +125,15 @@ export interface JobsOptions extends Omit<InferenceSources, 'store'> {
   readonly runner: Runner;
   readonly native: CoreAddon;
   readonly clock: Clock;
-  /** The host's part of resolving a spec. */
-  readonly host: Pick<
-    ResolveContext,
-    'deviceNames' | 'deviceCores' | 'deviceBits' | 'matrixLibrary' | 'pluginFile'
-  > & {
-    /** Bytes of devices that have memory of their own, by their names. */
-    readonly deviceBudgets?: ReadonlyMap<string, number>;
-  };
+  readonly host: Omit<JobHost, 'hostBytes'>;
+  readonly pool: Pool;
   /** What the host's memory is to this daemon. */
   readonly hostBytes: number;
   readonly maxQueued: number;
 }
+
+const checking = poolTask(import.meta.url, './job-check.ts', 'SHORT', checkJob);
+const predicting = poolTask(import.meta.url, './job-plan.ts', 'SHORT', predictPlan);
 
 export function createJobs(options: JobsOptions): Jobs {
   const { store, runner } = options;
@@ -162,19 +153,20 @@ export function createJobs(options: JobsOptions): Jobs {
     throw new GnndError('JOB_NOT_FOUND', `there is no job ${id}`, details);
   };
   return {
-    create: async (request) => {
-      const prepared = await prepareJob(options, request);
-      const { uid, start } = prepared;
-      const folder = join(options.jobsFolder, uid);
-      const isCopied = start !== null && !request.validateOnly;
-      if (isCopied) await writeStartFile(folder, start.bytes);
+    create: async (request, signal = new AbortController().signal) => {
+      const uid = randomUUID();
+      const jobFolder = request.validateOnly ? null : join(options.jobsFolder, uid);
       let made: JobRecord | null = null;
       try {
-        made = await submissions.create(prepared);
+        const checked = await checkedJob(options, request, { jobFolder, signal });
+        made = await submissions.create({ ...request, uid, checked });
         return waiting.shown(made);
       } finally {
         // It was refused, or an earlier call had made it.
-        if (isCopied && made?.uid !== uid) await removeStartFile(folder);
+        const beginsElsewhere = (request.spec.training?.startFrom ?? '') !== '';
+        if (beginsElsewhere && jobFolder !== null && made?.uid !== uid) {
+          await removeStartFile(jobFolder);
+        }
       }
     },
     get,
@@ -198,24 +190,41 @@ export function createJobs(options: JobsOptions): Jobs {
     },
     epochPlaceAfter: (id, revision) => store.epochPlaceAfter(id, revision),
     progress: (id) => runner.attempts.get(id)?.progress ?? null,
-    plan: (id) => planOf(options, get(id)),
+    plan: async (id, signal) => await planOf(options, get(id), signal),
     memory: (job) => memoryPlanOfJob(options, job),
     timeline: (id, attempt) => timelineOf(options, get(id), attempt),
     logs: (id, attempt) => logFilesOf(options, get(id), attempt),
   };
 }
 
-/** What is read from files before a job is made. */
-async function prepareJob(options: JobsOptions, request: CreateJob): Promise<PreparedJob> {
+/** What is read from files before a job is made, and what comes of its spec. */
+async function checkedJob(
+  options: JobsOptions,
+  request: CreateJob,
+  asked: StartAsked,
+): Promise<CheckedJob> {
+  const { store, pool, hostBytes } = options;
   const given = await withModel(options, request.spec);
-  const { start, violations } = await findStart(options, given.spec);
+  const { start, violations } = await findStart(options, given.spec, asked);
   const frozen = { startParametersSha256: start?.parametersSha256 };
   const spec =
     start === null
       ? given.spec
       : { ...given.spec, training: { ...given.spec.training, ...frozen } };
-  const input = { ...given, spec, violations: [...given.violations, ...violations] };
-  return { ...request, input, uid: randomUUID(), start };
+  const dataset = store.getDataset(spec.dataset ?? '');
+  const isNone = dataset === null && spec.dataset !== undefined;
+  const check = {
+    given: { ...given, spec, violations: [...given.violations, ...violations] },
+    ...{ dataset, noDataset: isNone ? noDatasetText(store, spec.dataset) : '', start },
+    host: { ...options.host, hostBytes },
+  };
+  try {
+    const resolved = await pool.run(checking, check, asked.signal);
+    return { spec: resolved, datasetDigest: dataset?.digest ?? '' };
+  } catch (error) {
+    // Told after it is known that no earlier call made the job.
+    return { error };
+  }
 }
 
 /** In a transaction; `others` are new in it, too. */
@@ -228,12 +237,14 @@ function createJob(options: JobsOptions, request: PreparedJob, others: number): 
   if (runner.state.draining) {
     throw new GnndError('DAEMON_STOPPING', 'the daemon is stopping and accepts no jobs');
   }
-  const dataset = store.getDataset(request.input.spec.dataset ?? '');
-  const spec = resolveOrThrow(options, request.input, dataset);
+  const { checked } = request;
+  if ('error' in checked) throw checked.error;
+  const { spec } = checked;
   const ready = requireReady(store, spec.dataset);
-  checkLayout(options, spec, ready);
-  checkStart(options, request.start, spec, ready);
-  checkMemory(options, spec, ready);
+  if (ready.digest !== checked.datasetDigest) {
+    const message = `dataset ${ready.id} became another one while the job was checked`;
+    throw new GnndError('DATASET_CHANGED', message, { resource: `datasets/${ready.id}` });
+  }
   const { queue, running } = runner.state;
   if (queue.length + running.length + others >= options.maxQueued) {
     const message = `${options.maxQueued} jobs are queued or running already`;
@@ -251,121 +262,12 @@ function createJob(options: JobsOptions, request: PreparedJob, others: number): 
   return { job: store.insertJob(newJob, ...optional(key)), isNew: true };
 }
 
-function resolveOrThrow(
-  options: JobsOptions,
-  { spec: input, violations: before, isComplete }: SpecWithModel,
-  dataset: DatasetRecord | null,
-): JobSpec {
-  const ready = dataset?.state === 'READY' ? dataset : null;
-  const resolution = resolveJobSpec(input, {
-    ...options.host,
-    numNodes: ready?.numNodes ?? null,
-    trainNodes: ready?.numTrain ?? null,
-    valNodes: ready?.numVal ?? null,
-    ...(ready === null ? {} : { targets: { task: ready.task, count: ready.numClasses } }),
-    hasEdgeWeights: ready === null ? null : hasEdgeWeights(ready),
-    bestRowChunk: (spec: SpecDraft) =>
-      ready === null
-        ? 1
-        : rowPlanOf(spec, { native: options.native, ...placementFacts(options, spec, ready) })
-            .chunk,
-  });
-  if ('ok' in resolution && before.length === 0) return resolution.ok;
-  const found = 'ok' in resolution ? [] : resolution.violations;
-  const isNew = ({ path }: FieldViolation) => !before.some((other) => other.path === path);
-  const violations = [...before, ...(isComplete ? found : ownOf(found)).filter(isNew)];
-  if (input.dataset !== undefined && dataset === null && violations.length > 0) {
-    const description = noDatasetText(options.store, input.dataset);
-    if (!violations.some(({ path }) => path === 'spec.dataset')) {
-      violations.push({ path: 'spec.dataset', description });
-    }
-  }
-  const fields = violations.length === 1 ? 'a field' : `${violations.length} fields`;
-  throw new GnndError('SPEC_INVALID', `the job spec has ${fields} that cannot be`, { violations });
-}
-
-/** Of an inference whose model is not known: what can be wrong all the same. */
-function ownOf(violations: readonly FieldViolation[]): readonly FieldViolation[] {
-  const groups = ['inference', 'resources', 'restart', 'timeouts', 'priority'];
-  return violations.filter(({ path }) => groups.includes(path.split('.')[1] ?? ''));
-}
-
-/** Sizes that do not fit are refused now, not after loading. */
-function checkLayout(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord): void {
-  const { numFeatures, numClasses } = dataset;
-  const most = `a model takes at most ${formatCount(modelColumnsMax)}`;
-  const violations = Object.entries({ features: numFeatures, classes: numClasses })
-    .filter(([, count]) => count > modelColumnsMax)
-    .map(([what, count]) => ({
-      path: 'spec.dataset',
-      description: `${dataset.id} has ${formatCount(count)} ${what}, ${most}`,
-    }));
-  if (violations.length > 0) {
-    throw new GnndError('SPEC_INVALID', 'the dataset is too wide for a model', { violations });
-  }
-  try {
-    layoutOf(options.native, spec, countsOf(dataset));
-  } catch (error) {
-    const description = error instanceof Error ? error.message : String(error);
-    throw new GnndError('SPEC_INVALID', 'the job does not fit its limits', {
-      violations: [{ path: 'spec.sampling.fanouts', description }],
-    });
-  }
-}
-
-/** Parameters that the model cannot take over are refused now, too. */
-function checkStart(
-  { native }: JobsOptions,
-  start: Start | null,
-  spec: JobSpec,
-  dataset: DatasetRecord,
-): void {
-  if (start === null) return;
-  const { model } = layoutOf(native, spec, countsOf(dataset));
-  const violations = startViolations(native, start, model);
-  if (violations.length === 0) return;
-  const message = `the model does not have the shapes of job ${start.job.id}`;
-  throw new GnndError('SPEC_INVALID', message, { violations });
-}
-
-/** A job that surely takes more memory than there is would be killed for it. */
-function checkMemory(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord): void {
-  const violations = memoryViolations(memoryOf(options, spec, dataset));
-  if (violations.length === 0) return;
-  throw new GnndError('SPEC_INVALID', 'the job does not fit the memory of this host', {
-    violations,
-  });
-}
-
-function memoryOf(options: JobsOptions, spec: JobSpec, dataset: DatasetRecord): MemoryPlan {
-  const { native } = options;
-  return memoryPlanOf(spec, { native, ...placementFacts(options, spec, dataset) });
-}
-
-function placementFacts(
-  options: JobsOptions,
-  spec: Pick<JobSpec, 'resources'>,
-  dataset: DatasetRecord,
-) {
-  const deviceBytes = smallestBudgetOf(options, spec);
-  return { counts: countsOf(dataset), hostBytes: options.hostBytes, deviceBytes };
-}
-
-/** Of the devices that the job may get, those with memory of their own; 0: there are none. */
-function smallestBudgetOf(
-  { host }: JobsOptions,
-  { resources }: Pick<JobSpec, 'resources'>,
-): number {
-  const { deviceNames, deviceKind } = resources;
-  const names = deviceNames.length > 0 ? deviceNames : devicesOfKind(host.deviceNames, deviceKind);
-  const budgets = names.flatMap((name) => host.deviceBudgets?.get(name) ?? []);
-  return budgets.length === 0 ? 0 : Math.min(...budgets);
-}
-
 /** Null once the dataset is gone. */
 function memoryPlanOfJob(options: JobsOptions, { effectiveSpec: spec }: JobRecord) {
-  const dataset = options.store.getDataset(spec.dataset);
-  return dataset?.state === 'READY' ? memoryOf(options, spec, dataset) : null;
+  const { native, host, hostBytes, store } = options;
+  const dataset = store.getDataset(spec.dataset);
+  if (dataset?.state !== 'READY') return null;
+  return memoryPlanOf(spec, { native, ...placementFacts({ ...host, hostBytes }, spec, dataset) });
 }
 
 /** What `validate_only` answers: the job as it would be, without a name. */
@@ -397,51 +299,17 @@ function previewOf(job: Omit<NewJob, 'id' | 'uid'>, createAtMs: number): JobReco
   return withSpecs(shown, encoded);
 }
 
-function planOf(options: JobsOptions, job: JobRecord): JobPlan {
-  if (job.plan !== null && options.runner.planOf(job.id)?.estimated !== true) return job.plan;
-  const { effectiveSpec: spec } = job;
-  const dataset = requireReady(options.store, spec.dataset);
-  const { deviceNames: names, deviceKind, devices: count } = spec.resources;
-  const devices =
-    names.length > 0 ? names : devicesOfKind(options.host.deviceNames, deviceKind).slice(0, count);
-  const split =
-    options.runner.planOf(job.id) ??
-    makePlan({
-      devices,
-      policy: spec.placement.policy,
-      fixedSamplers: spec.placement.samplers,
-      standby: spec.placement.standby,
-      rows: samplesNothing(spec),
-      infers: infers(spec),
-      steps: {
-        batchesPerStep: spec.training.batchesPerStep,
-        staleness: spec.training.staleness,
-      },
-      timings: null,
-      epoch: null,
-      standbyRoom: [],
-      estimated: true,
-    });
-  if (split === null) {
-    throw new GnndError('PLAN_INFEASIBLE', 'no executor could train on the devices asked for');
-  }
-  const counts = countsOf(dataset);
-  const layout = layoutOf(options.native, spec, counts);
-  const queueCapacity = queueSlots(
-    options.native,
-    {
-      ...{ spec, counts, layout, deviceCount: devices.length },
-      executorCount: split.executors.length,
-    },
-    0,
-  );
-  return {
-    ...split,
-    queueCapacity,
-    slotBytes: layout.slotBytes,
-    parameterCount: parameterCountOf(layout.manifest),
-    cache: null,
-  };
+async function planOf(
+  { store, runner, host, pool }: JobsOptions,
+  { id, plan, encoded, effectiveSpec }: JobRecord,
+  signal: AbortSignal,
+): Promise<JobPlan> {
+  const given = runner.planOf(id);
+  if (plan !== null && given?.estimated !== true) return plan;
+  const dataset = requireReady(store, effectiveSpec.dataset);
+  const { deviceNames } = host;
+  const request = { jobId: id, effectiveSpec: encoded.effectiveSpec, dataset, deviceNames, given };
+  return await pool.run(predicting, request, signal);
 }
 
 async function timelineOf(

@@ -1,18 +1,13 @@
 import { join } from 'node:path';
-import { type FieldViolation, messageOf } from '../base/errors.ts';
+import { type FieldViolation, GnndError, messageOf } from '../base/errors.ts';
 import { countsOf } from '../datasets/ready-dataset.ts';
-import {
-  parametersSha256Of,
-  readCheckpoint,
-  safetensorsOf,
-  tensorsOf,
-} from '../files/checkpoint.ts';
 import { imageFilesIn, imagesFolderOf } from '../files/image-files.ts';
-import { imageParameters } from '../files/image-parameters.ts';
-import type { CoreAddon, ModelManifest, ModelOptions } from '../native/contract.ts';
+import { copyStart, type StartFacts, type StartSource } from '../files/start-file.ts';
+import type { CoreAddon, ModelManifest } from '../native/contract.ts';
 import { layoutOf } from '../plan/job-layout.ts';
+import { type Pool, poolTask } from '../pool/pool.ts';
 import type { JobRecord } from '../records/job-record.ts';
-import type { JobSpecInput } from '../spec/job-spec.ts';
+import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { meantBy } from '../spec/nearest.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { show } from '../spec/spec-checker.ts';
@@ -24,14 +19,22 @@ export interface StartSources {
   readonly store: Pick<Store, 'getJob' | 'getDataset' | 'listJobs'>;
   readonly native: CoreAddon;
   readonly jobsFolder: string;
+  readonly pool: Pool;
 }
 
-export interface Start {
-  /** A safetensors file. */
-  readonly bytes: Buffer;
-  readonly parametersSha256: string;
-  /** Of the job that trained them. */
-  readonly job: JobRecord;
+const copying = poolTask(import.meta.url, '../files/start-file.ts', 'LONG', copyStart);
+
+/** Parameters that were found, and the job that trained them. */
+export interface Start extends StartFacts {
+  readonly jobId: string;
+  readonly model: JobSpec['model'];
+}
+
+/** Who asks, and for whom. */
+export interface StartAsked {
+  /** Folder of the job that is to begin; null: nothing is to be copied. */
+  readonly jobFolder: string | null;
+  readonly signal: AbortSignal;
 }
 
 export interface FoundStart {
@@ -42,8 +45,12 @@ export interface FoundStart {
 
 const field = 'spec.training.start_from';
 
-/** What `training.start_from` names. */
-export async function findStart(sources: StartSources, spec: JobSpecInput): Promise<FoundStart> {
+/** What `training.start_from` names, copied for the job. */
+export async function findStart(
+  sources: StartSources,
+  spec: JobSpecInput,
+  asked: StartAsked,
+): Promise<FoundStart> {
   const { startFrom = '', startParametersSha256: wanted = '' } = spec.training ?? {};
   if (spec.kind === 'INFERENCE' || (startFrom === '' && wanted === '')) {
     return { start: null, violations: [] };
@@ -55,10 +62,12 @@ export async function findStart(sources: StartSources, spec: JobSpecInput): Prom
   const digestField = 'spec.training.start_parameters_sha256';
   if (startFrom === '') return refuse(`${show(wanted)}: only with start_from`, digestField);
   try {
-    const start = await startOf(sources, startFrom);
+    const start = await startOf(sources, startFrom, asked);
     if (wanted === '' || wanted === start.parametersSha256) return { start, violations: [] };
     return refuse(`${show(wanted)}: ${startFrom} has ${start.parametersSha256}`, digestField);
   } catch (error) {
+    asked.signal.throwIfAborted();
+    if (error instanceof GnndError) throw error;
     return refuse(`${show(startFrom)}: ${messageOf(error)}`);
   }
 }
@@ -67,7 +76,11 @@ export async function findStart(sources: StartSources, spec: JobSpecInput): Prom
 const lookedThroughMax = 500;
 
 /** Throws a sentence. */
-async function startOf(sources: StartSources, startFrom: string): Promise<Start> {
+async function startOf(
+  sources: StartSources,
+  startFrom: string,
+  { jobFolder, signal }: StartAsked,
+): Promise<Start> {
   const [, id = '', at = ''] = /^([a-z0-9-]+)@(best|last|[1-9][0-9]{0,6})$/.exec(startFrom) ?? [];
   if (id === '') throw new Error('expected JOB@best, JOB@last or JOB@EPOCH');
   const job = sources.store.getJob(id);
@@ -84,25 +97,29 @@ async function startOf(sources: StartSources, startFrom: string): Promise<Start>
   if (job.effectiveSpec.model.type === 'TORCHSCRIPT') {
     throw new Error('a TORCHSCRIPT begins with the parameters in its file');
   }
-  const bytes = (await ofCheckpoint(job, at)) ?? (await ofImage(sources, job, at));
-  return { bytes, parametersSha256: await parametersSha256Of(bytes), job };
+  const source = checkpointOf(job, at) ?? imageOf(sources, job, at);
+  const facts = await sources.pool.run(copying, { ...source, jobFolder }, signal);
+  return { ...facts, jobId: job.id, model: job.effectiveSpec.model };
 }
 
-/** Null where the job has none of that epoch. Epochs count from 1. */
-async function ofCheckpoint({ state, result }: JobRecord, at: string): Promise<Buffer | null> {
+/** Where parameters lie. */
+type Place = Omit<StartSource, 'jobFolder'>;
+
+/** Null where the job has no checkpoint. Epochs count from 1. */
+function checkpointOf({ state, result }: JobRecord, at: string): Place | null {
   if (state !== 'SUCCEEDED' || result === null) return null;
   const { checkpointDir, epochs, bestEpoch } = result;
-  const kind =
+  const which =
     at === 'last' || at === String(epochs)
       ? 'LAST'
       : at === 'best' || at === String(bestEpoch + 1)
         ? 'BEST'
         : null;
-  if (kind !== null) return (await readCheckpoint(checkpointDir, kind)).bytes;
+  if (which !== null) return { path: checkpointDir, which, manifest: null };
   throw new Error(`has parameters of epoch ${epochs} (last) and ${bestEpoch + 1} (best) only`);
 }
 
-async function ofImage(sources: StartSources, job: JobRecord, at: string): Promise<Buffer> {
+function imageOf(sources: StartSources, job: JobRecord, at: string): Place {
   const folder = imagesFolderOf(sources.jobsFolder, job.uid);
   const images = imageFilesIn(folder);
   const wanted = `epoch-${at.padStart(8, '0')}-batch-0000000000.image`;
@@ -112,49 +129,12 @@ async function ofImage(sources: StartSources, job: JobRecord, at: string): Promi
     const there = images.length === 0 ? 'no image yet' : `images ${images.join(', ')} only`;
     throw new Error(`is ${job.state} and has ${there}`);
   }
-  const parameters = await imageParameters(join(folder, name), at === 'best' ? 'BEST' : 'LAST');
-  const manifest = manifestOf(sources, job);
-  if (manifest.numFloats !== parameters.length) throw new Error(`${name} is of another model`);
-  return Buffer.concat([...safetensorsOf(manifest, parameters, { format: 'pt' })]);
+  const which = at === 'best' ? 'BEST' : 'LAST';
+  return { path: join(folder, name), which, manifest: manifestOf(sources, job) };
 }
 
 function manifestOf({ store, native }: StartSources, { effectiveSpec }: JobRecord): ModelManifest {
   const dataset = store.getDataset(effectiveSpec.dataset);
   if (dataset === null) throw new Error(`its dataset ${effectiveSpec.dataset} is gone`);
   return layoutOf(native, effectiveSpec, countsOf(dataset)).manifest;
-}
-
-/** Why a model cannot take the parameters over, by the fields that make its shapes others. */
-export function startViolations(
-  native: Pick<CoreAddon, 'modelManifest'>,
-  { bytes, job }: Start,
-  model: ModelOptions,
-): readonly FieldViolation[] {
-  const shapes = (options: ModelOptions) =>
-    native.modelManifest(options).tensors.map(({ name, shape }) => ({ name, shape }));
-  if (model.type === 'TORCHSCRIPT') {
-    return [{ path: field, description: 'a TORCHSCRIPT begins with the parameters in its file' }];
-  }
-  const given = JSON.stringify(tensorsOf(bytes));
-  const own = JSON.stringify(shapes(model));
-  if (given === own) return [];
-  const before: Readonly<Record<string, unknown>> = job.effectiveSpec.model;
-  const now: Readonly<Record<string, unknown>> = { ...model };
-  const decides = (key: string) => {
-    try {
-      return JSON.stringify(shapes({ ...model, [key]: before[key] })) !== own;
-    } catch {
-      return true;
-    }
-  };
-  const others = Object.keys(before).filter(
-    (key) => JSON.stringify(before[key]) !== JSON.stringify(now[key]) && decides(key),
-  );
-  const violations = others.map((key) => ({
-    path: `spec.model.${key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`,
-    description: `${show(now[key])}: job ${job.id}, from which it begins, has ${show(before[key])}`,
-  }));
-  if (violations.length > 0) return violations;
-  const why = 'its rows or classes are others than those of the dataset';
-  return [{ path: 'spec.dataset', description: `${why} of job ${job.id}, from which it begins` }];
 }

@@ -1,9 +1,7 @@
 import { GnndError } from '../base/errors.ts';
 import type { JobRecord } from '../records/job-record.ts';
-import type { JobSpecInput } from '../spec/job-spec.ts';
+import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import type { Store } from '../store/store.ts';
-import type { SpecWithModel } from './inference-input.ts';
-import type { Start } from './start-input.ts';
 
 export interface CreateJob {
   /** Null: the server makes one. */
@@ -15,12 +13,14 @@ export interface CreateJob {
   readonly createdBy: string;
 }
 
-/** With what the model of an inference adds to its spec. */
+/** What came of a job's spec: all of it, on the dataset that it was checked with, or why not. */
+export type CheckedJob =
+  | { readonly spec: JobSpec; readonly datasetDigest: string }
+  | { readonly error: unknown };
+
 export interface PreparedJob extends CreateJob {
-  readonly input: SpecWithModel;
   readonly uid: string;
-  /** What it begins with; null: fresh parameters. */
-  readonly start: Start | null;
+  readonly checked: CheckedJob;
 }
 
 /**
@@ -47,7 +47,7 @@ export interface SubmissionsOptions {
   readonly submit: (jobs: readonly JobRecord[]) => void;
 }
 
-/** What one turn of the event loop may take: checking a spec costs most of a millisecond. */
+/** Jobs that one turn of the event loop may store. */
 const madeAtOnce = 32;
 
 interface Call {

@@ -50,6 +50,47 @@ export interface Simulated {
   readonly pieces: readonly Piece[];
 }
 
+export interface SimulatedLayout extends Omit<Scenario, 'costs'> {
+  readonly ratio: number;
+  /** Costs are ns. */
+  readonly placements: readonly Simulated[];
+}
+
+/** Each number of devices with each layout of links and each ratio of rows that a device holds. */
+export interface Scenarios {
+  readonly counts: readonly number[];
+  readonly links: readonly LinkLayout[];
+  readonly ratios: readonly number[];
+  readonly rowBytes: number;
+  /** Bytes a second. */
+  readonly hostRate: number;
+  readonly peerRate: number;
+}
+
+/** Every scenario, and the rows that an epoch reads in all of them. */
+export function simulatePlacements({
+  runs,
+  scenarios: { counts, links, ratios, rowBytes, hostRate, peerRate },
+}: {
+  readonly runs: readonly MeasuredRun[];
+  readonly scenarios: Scenarios;
+}): { readonly inputRows: number; readonly layouts: readonly SimulatedLayout[] } {
+  const simulator = new PlacementSimulator(runs);
+  const rows = sumOf(runs.map((run) => run.rows));
+  const nsOf = (rate: number) => (rowBytes / rate) * 1e9;
+  const costs = { host: nsOf(hostRate), links: { NVLINK: nsOf(peerRate) } };
+  const layouts = counts.flatMap((devices) =>
+    links.flatMap((layout) =>
+      ratios.map((ratio): SimulatedLayout => {
+        const deviceRows = Math.floor(ratio * rows);
+        const placements = simulator.run({ devices, layout, deviceRows, costs });
+        return { devices, layout, deviceRows, ratio, placements };
+      }),
+    ),
+  );
+  return { inputRows: simulator.inputRows, layouts };
+}
+
 /** Loads are for as many rows as an epoch reads, as if each device computed a whole one. */
 export class PlacementSimulator {
   /** Rows that an epoch reads. */

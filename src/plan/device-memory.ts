@@ -1,9 +1,5 @@
 import type { Accelerator, CrewDevice, StandbyRoom } from '../devices/seat.ts';
-import {
-  counters,
-  type DeviceOptions,
-  type ExecutorSnapshot,
-} from '../native/contract.ts';
+import { counters, type DeviceOptions, type ExecutorSnapshot } from '../native/contract.ts';
 import { devicePluginPath } from '../native/load.ts';
 import type { CachePlan, ExecutorRole } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';

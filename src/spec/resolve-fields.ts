@@ -33,20 +33,6 @@ export function resolveFields(
 
 type Ceilings = Readonly<Record<string, number>>;
 
-/** A stored spec in which fields may be absent that there were not when it was stored. */
-export function withLaterFields(stored: JobSpecInput): SpecDraft {
-  const complete = (group: SpecGroup, given: Members): Record<string, unknown> =>
-    Object.fromEntries(
-      group.members.map((member) => {
-        const value = given[member.key];
-        if (isGroup(member)) return [member.key, complete(member, (value ?? {}) as Members)];
-        const isRead = member.owner === null || isChosen(member.owner, stored);
-        return [member.key, value ?? (isRead ? member.before : member.neutral)];
-      }),
-    );
-  return complete(specRoot, stored as Members) as SpecDraft;
-}
-
 interface Resolving {
   readonly check: SpecChecker;
   readonly given: JobSpecInput;

@@ -14,7 +14,6 @@ import { JobSpecSchema } from '../api/gen/gnnd/v1/job_spec_pb.ts';
 import { GnndError, messageOf as messageOfError } from '../base/errors.ts';
 import { numberOf, shortName } from './enum-names.ts';
 import type { JobSpec, JobSpecInput } from './job-spec.ts';
-import { withLaterFields } from './resolve-fields.ts';
 
 /**
  * Specs as messages and as plain values, both ways, by their descriptors. What is absent stays
@@ -109,9 +108,9 @@ export function decodeSpecInput(bytes: Uint8Array, at: string): JobSpecInput {
   }
 }
 
-/** Of a resolved spec. Fields that are younger than it say what held before there were any. */
+/** A resolved spec, in which every field is set, from its bytes. Throws like `decodeSpecInput`. */
 export function decodeSpec(bytes: Uint8Array, at: string): JobSpec {
-  return withLaterFields(decodeSpecInput(bytes, at)) as JobSpec;
+  return decodeSpecInput(bytes, at) as JobSpec;
 }
 
 interface Specs {

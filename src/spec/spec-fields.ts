@@ -28,8 +28,6 @@ export interface SpecLeaf {
   readonly fallback: SpecValue | undefined;
   /** What a resolved spec says where nobody reads the field. */
   readonly neutral: SpecValue;
-  /** What held before there was such a field. */
-  readonly before: SpecValue;
   /** Null where every job reads it. */
   readonly owner: SpecOwner | null;
 }
@@ -152,7 +150,6 @@ function leafOf(
     choices: desc.enum === undefined ? [] : shortNames(desc.enum),
     fallback,
     neutral,
-    before: read(option.before) ?? fallback ?? neutral,
     owner: onlyFor === undefined ? null : ownerOf(onlyFor),
   };
 }

@@ -82,23 +82,12 @@ export function object<S extends Shape>(shape: S): Decoder<Decoded<S>> {
     const given = members(value, at);
     const decoded: Record<string, unknown> = {};
     for (const [key, decode] of entries) {
-      if (!(key in given) && !laterMembers.has(decode)) {
-        throw corrupt(at, `a member ${key}`, value);
-      }
+      if (!(key in given)) throw corrupt(at, `a member ${key}`, value);
       decoded[key] = decode(given[key], `${at}.${key}`);
     }
     return decoded as Decoded<S>;
   };
 }
-
-/** A member of an `object` that there was not when older values were stored. */
-export function later<T>(decode: Decoder<T>, before: T): Decoder<T> {
-  const decoder: Decoder<T> = (value, at) => (value === undefined ? before : decode(value, at));
-  laterMembers.add(decoder);
-  return decoder;
-}
-
-const laterMembers = new WeakSet<Decoder<unknown>>();
 
 /** Members of `shape` may be missing; others are ignored. */
 export function partial<S extends Shape>(shape: S): Decoder<Partial<Decoded<S>>> {

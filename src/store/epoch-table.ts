@@ -214,10 +214,6 @@ function reportOf(row: Row): EpochReport {
     batchesByDevice: stored.batches_by_device,
     executorTimes: stored.executor_times,
     work: stored.work,
-    // Before version 15 accuracy was all there was.
-    valMetrics:
-      stored.val_metrics.length === 0 && stored.val_accuracy !== null
-        ? [{ name: 'accuracy', value: stored.val_accuracy }]
-        : stored.val_metrics,
+    valMetrics: stored.val_metrics,
   };
 }

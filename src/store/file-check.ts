@@ -1,10 +1,8 @@
 import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { extname } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { Worker } from 'node:worker_threads';
 import { GnndError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import type { CheckMessage } from './check-worker.ts';
+import { type Pool, poolTask } from '../pool/pool.ts';
+import { checkFile, type FileFindings } from './check-file.ts';
 import type { Database } from './database.ts';
 import { quickCheck } from './schema.ts';
 
@@ -17,7 +15,7 @@ import { quickCheck } from './schema.ts';
 export interface FileCheck {
   /** True when the file has been read and is whole, or need not be read. */
   isDone(): boolean;
-  /** Resolves when the thread has ended. */
+  /** Resolves when the thread has read the file, or will not. */
   readonly ended: Promise<void>;
   /** Ends the thread, whatever it does. */
   stop(): void;
@@ -28,6 +26,7 @@ export interface FileCheckOptions {
   readonly log: Log;
   /** Larger files are read by a thread. */
   readonly atOpenMaxBytes: number;
+  readonly pool: Pool;
   /** Called when the thread found damage. */
   readonly onDamage: (error: GnndError) => void;
 }
@@ -44,7 +43,7 @@ export const noCheck: FileCheck = {
 /** Throws STORE_CORRUPT when the file is small, or was found damaged before, and is damaged. */
 export function checkAtOpen(
   database: Database,
-  { path, log, atOpenMaxBytes }: Omit<FileCheckOptions, 'onDamage'>,
+  { path, log, atOpenMaxBytes }: Omit<FileCheckOptions, 'onDamage' | 'pool'>,
 ): 'CHECKED' | 'LATER' {
   const bytes = sizeOf(path) + sizeOf(`${path}-wal`);
   if (bytes > atOpenMaxBytes && !existsSync(markOf(path))) {
@@ -56,10 +55,12 @@ export function checkAtOpen(
   return 'CHECKED';
 }
 
-/** Reads the file by a thread of its own. */
-export function checkInBackground({ path, log, onDamage }: FileCheckOptions): FileCheck {
+const checking = poolTask(import.meta.url, './check-file.ts', 'LONG', checkFile);
+
+/** Reads the file on a thread. */
+export function checkInBackground({ path, log, pool, onDamage }: FileCheckOptions): FileCheck {
   let isDone = false;
-  const found = (message: CheckMessage) => {
+  const found = (message: FileFindings) => {
     if (message.kind === 'WHOLE') {
       isDone = true;
       log.info('store.checked', { path, tables: message.tables });
@@ -73,17 +74,13 @@ export function checkInBackground({ path, log, onDamage }: FileCheckOptions): Fi
     }
     onDamage(new GnndError('STORE_CORRUPT', `${path} is damaged: ${problems.join('; ')}`));
   };
-  let stop = () => {};
-  const ended = new Promise<void>((resolve) => {
-    const worker = new Worker(workerPath(import.meta.url), { workerData: { path } });
-    worker.unref();
-    stop = () => void worker.terminate();
-    worker.on('message', found);
+  const stopping = new AbortController();
+  const ended = pool.run(checking, path, stopping.signal).then(found, (error: unknown) => {
+    if (stopping.signal.aborted) return;
     // A thread that cannot work proves nothing: the next start looks again.
-    worker.on('error', (error) => log.warn('store.check_failed', { error: messageOf(error) }));
-    worker.on('exit', () => resolve());
+    log.warn('store.check_failed', { error: messageOf(error) });
   });
-  return { isDone: () => isDone, ended, stop: () => stop() };
+  return { isDone: () => isDone, ended, stop: () => stopping.abort() };
 }
 
 /** Beside a store that a thread found to be damaged, as long as no start has looked itself. */
@@ -93,16 +90,4 @@ function markOf(path: string): string {
 
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-}
-
-/**
- * Threads load plain JavaScript: Node 20 does not read TypeScript. Run from the sources (under the
- * test runner), the built worker is used.
- */
-function workerPath(moduleUrl: string): string {
-  const built = extname(fileURLToPath(moduleUrl)) === '.js';
-  const relative = built ? './check-worker.js' : '../../dist/store/check-worker.js';
-  const path = fileURLToPath(new URL(relative, moduleUrl));
-  if (!existsSync(path)) throw new Error(`${path} is missing; run: npm run build`);
-  return path;
 }

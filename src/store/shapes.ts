@@ -24,7 +24,6 @@ import {
   type Decoder,
   float,
   integer,
-  later,
   list,
   nullable,
   object,
@@ -106,20 +105,20 @@ export const jobPlan: Decoder<JobPlan> = object({
       trainerRows: integer,
       standbyRows: integer,
       rowBytes: integer,
-      reservedBytes: later(integer, 0),
+      reservedBytes: integer,
       rankMs: integer,
       explanation: text,
       prefetch: bool,
       prefetchExplanation: text,
-      pinnedRows: later(integer, 0),
-      pinnedExplanation: later(text, ''),
-      placement: later(nullable(rowPlacementPlan), null),
-      favoured: later(text, ''),
+      pinnedRows: integer,
+      pinnedExplanation: text,
+      placement: nullable(rowPlacementPlan),
+      favoured: text,
     }),
   ),
 });
 
-/** The first decides; none were kept beside accuracy before version 15. */
+/** The first one decides which epoch is the best. */
 export const metrics: Decoder<EpochReport['valMetrics']> = list(
   object({ name: text, value: float }),
 );
@@ -132,9 +131,9 @@ const trainingResult = object({
   bestEpoch: integer,
   bestValAccuracy: float,
   epochs: integer,
-  testMetricsLast: later(metrics, []),
-  testMetricsBest: later(metrics, []),
-  bestValMetrics: later(metrics, []),
+  testMetricsLast: metrics,
+  testMetricsBest: metrics,
+  bestValMetrics: metrics,
 });
 
 const predictions = object({
@@ -142,7 +141,7 @@ const predictions = object({
   nodes: integer,
   bytes: integer,
   sha256: text,
-  notice: later(text, ''),
+  notice: text,
 });
 const inferenceResult = partial({ predictions });
 
@@ -165,7 +164,6 @@ export const scale: Decoder<FollowingScale> = object({
   fixed: bool,
 });
 
-/** Of epochs that ended before there was such a thing nothing is known. */
 export const epochWork: Decoder<EpochReport['work']> = object({
   extractNs: integer,
   trainNs: integer,
@@ -190,20 +188,20 @@ export const executorTimes: Decoder<EpochReport['executorTimes']> = list(
     waitDueNs: integer,
     waitTurnNs: integer,
     waitExtractNs: integer,
-    pruneNs: later(integer, 0),
-    historyNs: later(integer, 0),
-    cachedRows: later(integer, 0),
-    peerRows: later(integer, 0),
-    readRows: later(integer, 0),
-    prunedRows: later(integer, 0),
-    historyLookups: later(integer, 0),
-    historyHits: later(integer, 0),
-    historyCompared: later(integer, 0),
-    historySimilar: later(integer, 0),
-    historyCosine: later(float, 0),
-    historyLag: later(integer, 0),
-    cacheBorder: later(integer, 0),
-    cacheGivenUpRows: later(integer, 0),
+    pruneNs: integer,
+    historyNs: integer,
+    cachedRows: integer,
+    peerRows: integer,
+    readRows: integer,
+    prunedRows: integer,
+    historyLookups: integer,
+    historyHits: integer,
+    historyCompared: integer,
+    historySimilar: integer,
+    historyCosine: float,
+    historyLag: integer,
+    cacheBorder: integer,
+    cacheGivenUpRows: integer,
   }),
 );
 

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { GnndError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import type { Pool } from '../pool/pool.ts';
 import type {
   DatasetRecord,
   DatasetState,
@@ -369,6 +370,8 @@ export interface StoreSizes {
 export interface StoreOptions {
   readonly clock: Clock;
   readonly log: Log;
+  /** Reads a large file after a stop that was not clean; without one it is read at open. */
+  readonly pool?: Pool;
   /** The table of legal state changes: throws GnndError JOB_STATE_CONFLICT on any other. */
   readonly assertTransition: (from: JobState, to: JobState) => void;
   /** Told of every outermost writing transaction, also of those that failed. */

@@ -16,17 +16,17 @@ import { type MetaTable, metaTable } from './meta-table.ts';
 import { operationTable } from './operation-table.ts';
 import { requestTable } from './request-table.ts';
 import { retentionTable } from './retention-table.ts';
-import { migrate, migrations, schemaVersion } from './schema.ts';
-import { adoptSpecFields, requireKnownFields } from './spec-words.ts';
+import { isEmptyDatabase, makeTables } from './schema.ts';
+import { requireOwnSpecWords, writeSpecWords } from './spec-words.ts';
 import type { Store, StoreOptions } from './store-types.ts';
 
 export type * from './store-types.ts';
 
 /**
- * Opens the store at `path` and brings it to the newest schema; makes it where there is none. Only
- * one daemon may have it open: whoever calls holds the lock of the state directory.
+ * Opens the store at `path`; makes it where there is none. Only one daemon may have it open:
+ * whoever calls holds the lock of the state directory.
  *
- * Throws SchemaTooNew (exit code 65), and GnndError STORE_CORRUPT, STORE_UNAVAILABLE or
+ * Throws StoreOfAnotherVersion (exit code 65), and GnndError STORE_CORRUPT, STORE_UNAVAILABLE or
  * STATE_DISK_FULL (exit code 74). After a stop that was not clean the whole file is checked, a
  * large one in the background: damage that is found then is told by `StoreOptions.onFatal`.
  */
@@ -62,27 +62,30 @@ export function openStore(path: string, options: StoreOptions): Store {
 const cleanStopKey = 'clean_stop';
 const incarnationKey = 'incarnation';
 
-/** Checks and migrates; says whether the last stop was clean. */
+/** Checks the store, or makes it in an empty file; says whether the last stop was clean. */
 function recover(database: Database, path: string, options: StoreOptions) {
-  const { log } = options;
-  const version = schemaVersion(database, path);
-  const lastStopWasClean = version === 0 || metaTable(database).get(cleanStopKey) === 'yes';
+  const { log, pool } = options;
+  const isNew = isEmptyDatabase(database, path);
+  const lastStopWasClean = isNew || metaTable(database).get(cleanStopKey) === 'yes';
   let check = noCheck;
   if (!lastStopWasClean) {
     log.warn('store.unclean_stop', { path });
-    // What is migrated is rewritten, and copied whole anyway.
-    const isCurrent = version === migrations.length;
     const maxBytes = options.checkAtOpenMaxBytes ?? checkAtOpenMaxBytes;
-    const atOpenMaxBytes = isCurrent ? maxBytes : Number.POSITIVE_INFINITY;
+    const atOpenMaxBytes = pool !== undefined ? maxBytes : Number.POSITIVE_INFINITY;
     const onDamage = (error: GnndError) => database.fail(error);
-    if (checkAtOpen(database, { path, log, atOpenMaxBytes }) === 'LATER') {
-      check = checkInBackground({ path, log, atOpenMaxBytes, onDamage });
+    const isLater = checkAtOpen(database, { path, log, atOpenMaxBytes }) === 'LATER';
+    if (isLater && pool !== undefined) {
+      check = checkInBackground({ path, log, atOpenMaxBytes, pool, onDamage });
     }
   }
-  if (version === migrations.length) requireKnownFields(database, path);
+  if (!isNew) requireOwnSpecWords(database, path);
   database.useWriteAheadLog();
-  migrate(database, { path, log });
-  adoptSpecFields(database, { path, log });
+  if (isNew) {
+    database.write('META', null, () => {
+      makeTables(database);
+      writeSpecWords(database);
+    });
+  }
   return { lastStopWasClean, check };
 }
 

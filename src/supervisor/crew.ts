@@ -298,7 +298,7 @@ export class Crew {
   }
 
   #deviceOptionsOf(role: ExecutorRole, index: number): ExecutorOptions['device'] {
-    const { devices, spec, layout, dataset } = this.#options;
+    const { devices, spec, layout } = this.#options;
     const device = devices[index];
     if (device === undefined) throw new Error(`the crew has no device ${index}`);
     const { reservedBytes } = this.#options.cache;

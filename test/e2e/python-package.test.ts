@@ -1,8 +1,7 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { canMakePython, makePython } from '../../proto/python.mjs';
+import { afterAll, beforeAll, test } from 'vitest';
 import { repository, TestDaemon } from '../support/daemon.ts';
 import { runPython } from '../support/python.ts';
 import { type InstalledPackage, installPackage, packageTests } from '../support/python-package.ts';
@@ -96,20 +95,3 @@ test('has each model in PyTorch and as ONNX, computing what gnnd predicts', (con
 
 test('does what its page and its notebook say', (context) =>
   unittest(context, ['test_pages'], { withLibraries: true }));
-
-test('has the stubs that `npm run build:proto` makes', ({ skip }) => {
-  if (!canMakePython) {
-    skipped('stubs for Python', 'no .cache/python-client');
-    skip('no grpc_tools');
-  }
-  makePython(scratch);
-  const bytesOf = (path: string) =>
-    new Map(
-      readdirSync(path)
-        .filter((name) => /\.(pyi?|binpb)$/.test(name))
-        .map((name) => [name, readFileSync(join(path, name)).toString('latin1')]),
-    );
-  const committed = bytesOf(join(repository, 'src', 'python', 'gnnd', 'v1'));
-  expect(committed.size).toBeGreaterThan(40);
-  expect(committed).toEqual(bytesOf(join(scratch, 'gnnd', 'v1')));
-});

@@ -223,7 +223,7 @@ export function createFakeJobs(): FakeJobs {
       return { attempt, epoch: seen.length };
     },
     progress: () => progress,
-    plan: jobPlan,
+    plan: async () => jobPlan(),
     memory: () => null,
     timeline: async () => ({ attempt: attemptNow(), ...timeline }),
     logs: () => [],

@@ -185,7 +185,7 @@ class TrainWork {
   // segment's mutex, perhaps again by another one when its caller dies.
   virtual void EndEvaluation(const EvalRun& run) = 0;
 
-  // SHA-256 of the parameters, padding left out (model/parameter_digest.h).
+  // SHA-256 of the parameters, padding left out (core/model/parameter_digest.h).
   virtual Sha256Digest DigestOf(std::span<const float> parameters) = 0;
 };
 

@@ -251,8 +251,6 @@ ImageFacts FactsOf(const ImageHeader& header, const JobShape& shape, const Sha25
                     path};
 }
 
-// ---- loading ----------------------------------------------------------------------------------
-
 Status Corrupted(const std::string& path, const std::string& why) {
   return Status(Code::kDatasetCorrupt, path + ": " + why);
 }
@@ -481,6 +479,22 @@ Result<ImageFacts> LoadImage(Segment& segment, const std::string& path, const st
   Sha256Digest digest{};
   std::memcpy(digest.data(), image + bytes.size - digest.size(), digest.size());
   return FactsOf(header, segment.shape(), digest, path);
+}
+
+Result<std::vector<float>> ReadImageParameters(const std::string& path, bool best) {
+  const ImageBytes bytes = GNND_VALUE(ReadImageFile(path, sizeof(ImageHeader), UINT64_MAX));
+  ImageHeader header{};
+  std::memcpy(&header, bytes.memory.data(), sizeof(header));
+  GNND_TRY(CheckBytes(header, bytes, path));
+  if (best && header.best_copies == 0) return Status(Code::kNotFound, path + ": has no best yet");
+  const Sections at = SectionsOf(header);
+  const uint64_t size = header.shape.parameter_floats * sizeof(float);
+  const uint64_t from = best ? at.best_at : at.optimizer_at - size;
+  if (header.total_bytes != at.total_bytes || from > bytes.size || size > bytes.size - from) {
+    return Corrupted(path, "numbers in its header contradict each other");
+  }
+  const auto* first = reinterpret_cast<const float*>(bytes.memory.data() + from);
+  return std::vector<float>(first, first + header.shape.parameter_floats);
 }
 
 }  // namespace gnnd

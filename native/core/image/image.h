@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/sha256.h"
 #include "core/base/status.h"
@@ -54,5 +55,9 @@ Result<ImageFacts> WriteImage(const Segment& segment, const std::string& folder,
 // first field in which the image's job is another one, its owner first, kIo and kNotFound with the
 // system's reason. An image of another build is loaded: whoever asked compares the build ids.
 Result<ImageFacts> LoadImage(Segment& segment, const std::string& path, const std::string& owner);
+
+// The newest parameters of any job's image, or the best ones so far, for another job to begin with.
+// kNotFound where the best are asked for before anything was evaluated; otherwise as LoadImage.
+Result<std::vector<float>> ReadImageParameters(const std::string& path, bool best);
 
 }  // namespace gnnd

@@ -98,7 +98,7 @@ enum class TensorRole : uint32_t {
   kResidual,
   kNormScale,  // layer normalisation
   kNormShift,
-  kRunning,  // of batch normalisation: no gradient moves it, batches do (kernels/optimizer.h)
+  kRunning,  // of batch normalisation: no gradient moves it, batches do (core/kernels/optimizer.h)
 };
 
 // One tensor of the model. Names and shapes are those of torch_geometric's models of the same kind,

@@ -130,6 +130,10 @@ Status BeginWithParameters(const OpenSegment& segment, const Floats& parameters)
   return BeginWith(*segment.segment, parameters.values);
 }
 
+Result<Floats> OfImage(const std::string& path, Which which) {
+  return Floats{GNND_VALUE(ReadImageParameters(path, which == Which::kBest))};
+}
+
 std::string BuildId() { return kBuildId; }
 
 Result<ParametersCopy> Parameters(const OpenSegment& segment, Which which) {
@@ -242,6 +246,8 @@ void DefineSegment(Subject& subject) {
                 "An image of the newest version, durable in `folder` or not at all.")
       .Function("segmentLoadImage", Load, {"segment", "path", "owner"},
                 "Makes a segment without executors stand where the image was taken.")
+      .Function("imageParameters", OfImage, {"path", "which"},
+                "Reads and hashes the whole file: for threads of the pool (src/pool).")
       .Function("segmentBeginWith", BeginWithParameters, {"segment", "parameters"},
                 "Makes a segment without executors begin with these parameters.")
       .Function("segmentBuildId", BuildId, {});

@@ -42,7 +42,8 @@ Result<std::unique_ptr<DeviceInput>> DeviceInput::Create(const TrainOptions& opt
                                                          const DeviceSide& side, Workspace* block) {
   const gnnd_device_memory memory = GNND_VALUE(side.device().Memory());
   const uint64_t asked = options.device.eval_part_bytes;
-  const uint64_t part = asked != 0 ? asked : std::min(kEvalPartBytes, memory.budget_bytes / kPartShare);
+  const uint64_t part =
+      asked != 0 ? asked : std::min(kEvalPartBytes, memory.budget_bytes / kPartShare);
   const uint64_t needed = part + BlockBytes(options.model);
   if (needed > memory.budget_bytes / kBudgetShare) {
     return Status(Code::kDeviceMemory,

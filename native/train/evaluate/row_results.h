@@ -16,7 +16,7 @@
 
 namespace gnnd {
 
-// The distances of running values to what a batch found, times its rows (kernels/optimizer.h).
+// The distances of running values to what a batch found, times its rows (core/kernels/optimizer.h).
 void WriteRunning(const ParameterManifest& manifest, const std::vector<RunningValue>& running,
                   std::span<const float> parameters, uint64_t rows, std::span<float> gradient);
 

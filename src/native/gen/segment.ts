@@ -419,6 +419,8 @@ export interface SegmentFunctions {
   segmentWriteImage(segment: SegmentHandle, folder: string, owner: string): Promise<ImageFacts>;
   /** Makes a segment without executors stand where the image was taken. */
   segmentLoadImage(segment: SegmentHandle, path: string, owner: string): Promise<ImageFacts>;
+  /** Reads and hashes the whole file: for threads of the pool (src/pool). */
+  imageParameters(path: string, which: WhichParameters): Float32Array;
   /** Makes a segment without executors begin with these parameters. */
   segmentBeginWith(segment: SegmentHandle, parameters: Float32Array): void;
   segmentBuildId(): string;

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from gnnd import files, geometric, history, onnx, watch
 from gnnd.calls import public
-from gnnd.connection import request_id
+from gnnd.connection import Connection, request_id
 from gnnd.dataset import Dataset, Task, task_of
 from gnnd.errors import GnndError, JobCancelled, JobFailed, NotFound, Violation, missing, wrong
 from gnnd.parts import is_mask
@@ -22,6 +22,7 @@ from gnnd.staging import put_array, put_text, require_shared, staging_folder
 from gnnd.v1 import (
     checkpoint_service_pb2,
     evaluation_pb2,
+    host_service_pb2,
     inference_pb2,
     job_pb2,
     job_plan_pb2,
@@ -30,9 +31,6 @@ from gnnd.v1 import (
 )
 from gnnd.values import Unfit, masked_array
 from gnnd.words import one_of, shown
-
-if TYPE_CHECKING:
-    from gnnd.client import Client
 
 _WHICH = {
     "best": checkpoint_service_pb2.CHECKPOINT_KIND_BEST,
@@ -55,10 +53,27 @@ _TASKS: dict[int, Task] = {
 _PREDICTED = {"all": "ALL", "train": "TRAINING", "val": "VALIDATION", "test": "TEST"}
 
 
+class JobClient(Protocol):
+    """The part of `gnnd.Client` that its jobs use: it knows jobs, so they cannot import it."""
+
+    connection: Connection
+    host: host_service_pb2.Host
+
+    @property
+    def is_same_host(self) -> bool:
+        """Whether the daemon sees this process's files."""
+
+    def dataset(self, name: str) -> Dataset:
+        """One dataset by its id."""
+
+    def submit_spec(self, spec: Mapping[str, Any]) -> Job:
+        """Submits a whole spec."""
+
+
 class Job:
     """A job of the daemon. `message` is what was last heard of it, as `gnnd.v1.Job`."""
 
-    def __init__(self, client: Client, message: job_pb2.Job) -> None:
+    def __init__(self, client: JobClient, message: job_pb2.Job) -> None:
         self._client = client
         self._connection = client.connection
         self.message = message

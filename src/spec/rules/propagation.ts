@@ -64,7 +64,7 @@ export function resolvePropagation(
   return violations.length === 0 ? { ok: propagation } : { violations };
 }
 
-/** A perceptron wants columns of one size (docs/decisions/0047-standardised-rows.md). */
+/** A perceptron wants columns of one size (docs/decisions/0047*.md). */
 function fillIn(propagation: SpecDraft['propagation'], given: PropagationInput): void {
   if (given.standardize === undefined) propagation.standardize = true;
 }

@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { createRegistry, type DescMessage } from '@bufbuild/protobuf';
-import { describe, expect, it, test } from 'vitest';
-import { fieldTable, nativeTables, tableMarks } from '../../../proto/outputs.mjs';
+import type { DescMessage } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
 import { rpcMethods } from '../../../src/api/api.ts';
-import { field as fieldOption } from '../../../src/api/gen/gnnd/v1/field_pb.ts';
 import { JobSpecSchema } from '../../../src/api/gen/gnnd/v1/job_spec_pb.ts';
 import { codeOfReason, reasonStatuses } from '../../../src/api/grpc-status.ts';
 import { errorReasons } from '../../../src/base/errors.ts';
@@ -32,14 +30,6 @@ describe('docs/job-spec.md', () => {
     expect(documented).toEqual(fieldPaths(JobSpecSchema));
   });
 
-  it('has what the options of the fields say of them', () => {
-    const [start, end] = tableMarks;
-    const made = jobSpec.slice(jobSpec.indexOf(start) + start.length, jobSpec.indexOf(end));
-    expect(made.trim(), 'npm run build:proto makes it anew').toBe(
-      fieldTable(JobSpecSchema, fieldOption),
-    );
-  });
-
   it('has examples that are valid specs', () => {
     const examples = [...jobSpec.matchAll(/```yaml\n(.*?)```/gs)].map(([, text]) => text ?? '');
     expect(examples).toHaveLength(2);
@@ -61,19 +51,6 @@ describe('docs/job-spec.md', () => {
       ).toHaveProperty('ok');
     }
   });
-});
-
-test('native code reads the fields that there are', () => {
-  const registry = createRegistry(JobSpecSchema.file, ...JobSpecSchema.file.dependencies);
-  const messageOf = (typeName: string) => {
-    const found = registry.getMessage(typeName);
-    if (found === undefined) throw new Error(`there is no ${typeName}`);
-    return found;
-  };
-  const path = new URL('../../../native/node/gen/job_spec.h', import.meta.url);
-  expect(readFileSync(path, 'utf8'), 'npm run build:proto makes it anew').toBe(
-    nativeTables(messageOf),
-  );
 });
 
 describe('docs/api.md', () => {

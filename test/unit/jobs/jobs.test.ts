@@ -7,7 +7,7 @@ import type { Runner } from '../../../src/jobs/runner.ts';
 import type { CoreAddon } from '../../../src/native/contract.ts';
 import { initialState } from '../../../src/scheduler/scheduler.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { noPlugins } from '../../support/plugins.ts';
+import { noThreads } from '../../support/pools.ts';
 import { newDataset, newJob } from '../store/job-values.ts';
 import { countingClock, openTestStore, temporaryFolder } from '../store/store-fixtures.ts';
 
@@ -44,8 +44,10 @@ function bench(): Bench {
       deviceNames: ['cpu:0'],
       deviceCores: [1],
       matrixLibrary: 'ONEDNN' as const,
-      pluginFile: noPlugins,
+      deviceBudgets: new Map(),
+      pluginsDir: '',
     },
+    pool: noThreads,
     hostBytes: 2 ** 35,
     jobsFolder,
     sourcesDir: '',

@@ -8,14 +8,13 @@ import { newJob } from '../store/job-values.ts';
 import { openTestStore, temporaryStorePath } from '../store/store-fixtures.ts';
 
 const call = (id: string, requestId: string | null = null): PreparedJob => ({
-  input: { spec: {}, violations: [], isComplete: true },
   id,
   spec: {},
   validateOnly: false,
   createdBy: 'ann',
   requestId,
   uid: `uid-${id}`,
-  start: null,
+  checked: { error: new Error('not asked for here') },
 });
 
 function workbench(refuse: (id: string) => unknown = () => null) {

@@ -1,12 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { jobRequestOf, requestProblem } from '../../../src/scheduler/request.ts';
 import { freshTally } from '../../../src/scheduler/restart.ts';
-import type { JobSpec } from '../../../src/spec/job-spec.ts';
-import { withLaterFields } from '../../../src/spec/resolve-fields.ts';
+import { specOf } from '../store/job-values.ts';
 import { plainRequest } from './script-language.ts';
 
-/** Fields that are not named have their defaults. */
-const spec = withLaterFields({
+const spec = specOf({
   dataset: 'cora',
   model: {
     type: 'GCN',
@@ -54,6 +52,7 @@ const spec = withLaterFields({
     },
     lrSchedule: { type: 'CONSTANT', stepEpochs: 0, gamma: 0, warmupEpochs: 0 },
     threadsPerTrainer: 1,
+    matrixLibrary: 'OPENBLAS',
     earlyStop: { patienceEpochs: 0, minDelta: 0 },
     determinism: 'STRICT',
   },
@@ -63,9 +62,9 @@ const spec = withLaterFields({
   placement: { policy: 'FIXED', samplers: 2, standby: 'OFF' },
   queue: { capacity: 0, maxBytes: 1 },
   restart: { maxAttempts: 5, executorRestarts: 7 },
-  timeouts: { pendingMs: 1, startupMs: 2, stallMs: 3, cancelGraceMs: 4000, runMs: 5 },
+  timeouts: { pendingMs: 1, startupMs: 2, stallMs: 3000, cancelGraceMs: 4000, runMs: 5 },
   priority: 9,
-}) as JobSpec;
+});
 
 const base = { jobId: 'a', createdAtMs: 8, tally: freshTally, delayMs: 0 };
 

@@ -1,12 +1,13 @@
 import { existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { GnndError } from '../../../src/base/errors.ts';
+import { createPool } from '../../../src/pool/pool.ts';
 import { Database, errorCodeOf, ownError } from '../../../src/store/database.ts';
 import { diskReserve } from '../../../src/store/disk-reserve.ts';
 import { metaTable } from '../../../src/store/meta-table.ts';
-import { migrate } from '../../../src/store/schema.ts';
+import { makeTables } from '../../../src/store/schema.ts';
 import { openStore, type StoreOp } from '../../../src/store/store.ts';
 import { newJob } from './job-values.ts';
 import {
@@ -137,7 +138,9 @@ describe('a large store that was not closed', () => {
     openTestStore(path).setMeta('x', 'y');
     return crashImage(path);
   }
-  const large = { checkAtOpenMaxBytes: 0 } as const;
+  const pool = createPool();
+  const large = { checkAtOpenMaxBytes: 0, pool } as const;
+  afterAll(() => pool.close());
 
   test('is there before it has been read, and read in the background', async () => {
     const image = largeImage();
@@ -228,7 +231,7 @@ describe('a store in trouble', () => {
     });
     onTestFinished(() => database.close());
     database.useWriteAheadLog();
-    migrate(database, { path, log: storeOptions().log });
+    database.write('META', null, () => makeTables(database));
     const meta = metaTable(database);
     const put = (key: string, bytes: number) =>
       database.write('META', null, () => meta.set(key, 'x'.repeat(bytes)));
@@ -260,7 +263,7 @@ describe('a store in trouble', () => {
       ...{ clock: countingClock(), observe: () => {}, onFatal: () => {}, reserve },
     });
     onTestFinished(() => database.close());
-    migrate(database, { path: '', log: storeOptions().log });
+    database.write('META', null, () => makeTables(database));
     const meta = metaTable(database);
     const put = (op: StoreOp, key: string) =>
       database.write('GROUP', null, () =>

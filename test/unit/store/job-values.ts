@@ -4,12 +4,20 @@ import type {
   JobPlan,
   JobResult,
 } from '../../../src/records/job-record.ts';
-import type { JobSpec } from '../../../src/spec/job-spec.ts';
-import { withLaterFields } from '../../../src/spec/resolve-fields.ts';
+import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
+import { resolveFields } from '../../../src/spec/resolve-fields.ts';
+import { createSpecChecker } from '../../../src/spec/spec-checker.ts';
 import type { NewDataset, NewJob } from '../../../src/store/store.ts';
 
-/** Fields that are not named have their defaults. */
-export const someSpec = withLaterFields({
+/** A spec whose fields have their defaults where `given` does not name them. */
+export function specOf(given: JobSpecInput): JobSpec {
+  const check = createSpecChecker();
+  const spec = resolveFields(check, given) as JobSpec;
+  if (check.violations.length > 0) throw new Error(JSON.stringify(check.violations));
+  return spec;
+}
+
+export const someSpec = specOf({
   dataset: 'cora',
   model: {
     type: 'GRAPHSAGE',
@@ -58,6 +66,7 @@ export const someSpec = withLaterFields({
     },
     lrSchedule: { type: 'CONSTANT', stepEpochs: 0, gamma: 0, warmupEpochs: 0 },
     threadsPerTrainer: 1,
+    matrixLibrary: 'OPENBLAS',
     earlyStop: { patienceEpochs: 2, minDelta: 0.001 },
     determinism: 'STRICT',
   },
@@ -74,7 +83,7 @@ export const someSpec = withLaterFields({
     runMs: 0,
   },
   priority: 100,
-}) as JobSpec;
+});
 
 export function newJob(id: string): NewJob {
   return {

@@ -9,6 +9,7 @@ export const ranks: Readonly<Record<string, number>> = {
   spec: 1,
   config: 1,
   placement: 1,
+  pool: 1,
   records: 2,
   native: 3,
   store: 3,
@@ -73,7 +74,7 @@ const importers: readonly { target: RegExp; by: RegExp; why: string }[] = [
     why: 'a client; gnnd run alone is client and daemon in one',
   },
   {
-    target: /^(main\.ts|executor\/main\.ts|cli\/main\.ts|cli\/demo\/demo\.ts)$/,
+    target: /^(main\.ts|executor\/main\.ts|pool\/worker\.ts|cli\/main\.ts|cli\/demo\/demo\.ts)$/,
     by: /^$/,
     why: 'entry point',
   },
@@ -82,6 +83,7 @@ const importers: readonly { target: RegExp; by: RegExp; why: string }[] = [
 /** Packages and Node modules that belong to one place. Every package must be listed. */
 const owners: readonly { module: RegExp; by: RegExp }[] = [
   { module: /^better-sqlite3$/, by: /^store\// },
+  { module: /^piscina$/, by: /^pool\/pool\.ts$/ },
   { module: /^yauzl$/, by: /^datasets\/npz\.ts$/ },
   // Types elsewhere, too; it is loaded in one place.
   { module: /^@duckdb\/node-api$/, by: /^datasets\/(duckdb|parquet-reader|feature-blocks)\.ts$/ },
@@ -104,8 +106,8 @@ const owners: readonly { module: RegExp; by: RegExp }[] = [
     by: /^(supervisor\/|devices\/probe-devices\.ts$|cli\/(demo\/|commands\/doctor\.ts$))/,
   },
   { module: /^node:module$/, by: /^native\/load\.ts$/ },
-  // Reading a large store's file to its end would hold the daemon up.
-  { module: /^node:worker_threads$/, by: /^store\/(file-check|check-worker)\.ts$/ },
+  // Threads are the pool's, and piscina starts them.
+  { module: /^node:worker_threads$/, by: /^$/ },
   { module: /^node:inspector$/, by: /^base\/no-debugger\.ts$/ },
   { module: /^node:(cluster|vm)$/, by: /^$/ },
   { module: /^node:/, by: /^(?!scheduler\/|spec\/|placement\/|web\/)/ },

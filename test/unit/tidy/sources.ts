@@ -20,7 +20,7 @@ export interface Violation {
 export const root = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** Everything a person wrote lies here or directly in the root; the rest is made or fetched. */
-const ownFolders = ['.ci', 'bench', 'deploy', 'docs', 'native', 'proto', 'src', 'test'];
+const ownFolders = ['.ci', 'bench', 'deploy', 'docs', 'man', 'native', 'proto', 'src', 'test'];
 const generated = new RegExp(
   [
     '^src/(api|native)/gen/',
@@ -41,14 +41,19 @@ function filesUnder(folder: string): readonly string[] {
     });
 }
 
-/** All own files whose path matches; generated and binary ones left out. */
-export function readSources(pattern: RegExp): readonly Source[] {
+/** The paths of all own files, generated and binary ones too. */
+export function ownPaths(): readonly string[] {
   // In a worktree .git is a file, which nobody wrote.
   const top = readdirSync(root).filter(
     (name) => name !== '.git' && statSync(join(root, name)).isFile(),
   );
   const all = ownFolders.filter((name) => existsSync(join(root, name))).flatMap(filesUnder);
-  return [...top, ...all]
+  return [...top, ...all];
+}
+
+/** All own files whose path matches; generated and binary ones left out. */
+export function readSources(pattern: RegExp): readonly Source[] {
+  return ownPaths()
     .filter((path) => pattern.test(path) && !generated.test(path) && !binary.test(path))
     .map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
 }

@@ -1,2 +1,0 @@
-export const canMakePython: boolean;
-export function makePython(folder: string): void;

@@ -1,0 +1,65 @@
+import { GnndError } from '../base/errors.ts';
+import { countsOf } from '../datasets/ready-dataset.ts';
+import { parameterCountOf } from '../files/checkpoint.ts';
+import { loadCore } from '../native/load.ts';
+import { layoutOf, queueSlots } from '../plan/job-layout.ts';
+import type { DatasetRecord } from '../records/dataset-record.ts';
+import type { JobPlan } from '../records/job-record.ts';
+import { type DevicePlan, makePlan } from '../scheduler/plan.ts';
+import { devicesOfKind } from '../spec/device-kinds.ts';
+import { infers, samplesNothing } from '../spec/rules/inference.ts';
+import { decodeSpec } from '../spec/spec-codec.ts';
+
+/** Predicts the plan of a job that has none yet, on a thread of the pool. */
+
+export interface PlanRequest {
+  readonly jobId: string;
+  /** As it is stored, which is quicker to copy to the thread. */
+  readonly effectiveSpec: Uint8Array;
+  readonly dataset: DatasetRecord;
+  /** All devices of the host. */
+  readonly deviceNames: readonly string[];
+  /** What the scheduler has given the job; null: nothing yet. */
+  readonly given: DevicePlan | null;
+}
+
+/** Throws PLAN_INFEASIBLE. */
+export function predictPlan(request: PlanRequest): JobPlan {
+  const native = loadCore();
+  const spec = decodeSpec(request.effectiveSpec, `job ${request.jobId}`);
+  const { deviceNames: names, deviceKind, devices: count } = spec.resources;
+  const devices =
+    names.length > 0 ? names : devicesOfKind(request.deviceNames, deviceKind).slice(0, count);
+  const split =
+    request.given ??
+    makePlan({
+      devices,
+      policy: spec.placement.policy,
+      fixedSamplers: spec.placement.samplers,
+      standby: spec.placement.standby,
+      rows: samplesNothing(spec),
+      infers: infers(spec),
+      steps: {
+        batchesPerStep: spec.training.batchesPerStep,
+        staleness: spec.training.staleness,
+      },
+      timings: null,
+      epoch: null,
+      standbyRoom: [],
+      estimated: true,
+    });
+  if (split === null) {
+    throw new GnndError('PLAN_INFEASIBLE', 'no executor could train on the devices asked for');
+  }
+  const counts = countsOf(request.dataset);
+  const layout = layoutOf(native, spec, counts);
+  const sizes = { spec, counts, layout, deviceCount: devices.length };
+  const executorCount = split.executors.length;
+  return {
+    ...split,
+    queueCapacity: queueSlots(native, { ...sizes, executorCount }, 0),
+    slotBytes: layout.slotBytes,
+    parameterCount: parameterCountOf(layout.manifest),
+    cache: null,
+  };
+}
