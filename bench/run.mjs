@@ -149,7 +149,6 @@ function need(path, command) {
 if (bench.script !== undefined) {
   if (bench.hasPeers !== false) {
     need('build/native/step_bench', 'node deploy/setup.mjs --bench');
-    need('.cache/peers/dgl/bin/python', 'bench/peers/setup.sh');
   }
   const [command, ...script] = bench.script;
   process.exit(spawnSync(command, [...script, ...args], { stdio: 'inherit' }).status ?? 1);

@@ -2,7 +2,7 @@
 // Whole epochs through the daemon beside the training loops of DGL, GraphBolt and
 // torch_geometric, in turns.
 //
-//   node bench/epoch/run.mjs [--graph npm-deps-2016 | debian-bookworm | products-part]
+//   node bench/epoch/run.mjs [--graph products-300k | products-60k | products-part]
 //                            [--rounds 3] [--epochs 6] [--fanouts 10,10] [--batch 1024]
 //                            [--hidden 256] [--devices 2] [--staleness S]
 //                            [--peers dgl,dgl-i32,graphbolt,graphbolt-i32,pyg,pyg-adj | none]
@@ -30,11 +30,12 @@ import { cpus, loadavg, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Daemon, LineChild, output } from '../daemon.mjs';
+import { graphFolder } from '../datasets.mjs';
 import { median } from '../median.mjs';
 
 const { values: options } = parseArgs({
   options: {
-    graph: { type: 'string', default: 'npm-deps-2016' },
+    graph: { type: 'string', default: 'products-300k' },
     rounds: { type: 'string', default: '3' },
     epochs: { type: 'string', default: '6' },
     fanouts: { type: 'string', default: '10,10' },
@@ -293,13 +294,13 @@ function reportTimesTo(lines, peers) {
 }
 
 async function main() {
-  const names = options.peers === 'none' ? [] : options.peers.split(',');
-  const python = names.map(pythonOf);
-  for (const needed of ['dist/main.js', ...python]) {
-    if (existsSync(needed)) continue;
-    throw new Error(`${needed} is missing: node deploy/setup.mjs --bench; bench/peers/setup.sh`);
+  if (!existsSync('dist/main.js')) throw new Error('dist/main.js is missing: npm run setup');
+  const asked = options.peers === 'none' ? [] : options.peers.split(',');
+  const names = asked.filter((name) => existsSync(pythonOf(name)));
+  for (const name of asked.filter((each) => !names.includes(each))) {
+    process.stderr.write(`left out: ${name}: no ${pythonOf(name)} (bench/peers/setup.sh)\n`);
   }
-  const dataset = output('python3', ['bench/peers/graphs.py', options.graph]);
+  const dataset = graphFolder(options.graph);
   const daemon = new WatchedDaemon();
   const contestants = [
     new Gnnd(daemon, 'strict', {}),

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // What history saves of feature I/O and costs in accuracy, through the daemon, over random seeds.
 //
-//   node bench/history/run.mjs [--datasets npm-deps-2016,debian-bookworm] [--seeds 3]
+//   node bench/history/run.mjs [--datasets products-300k,products-60k] [--seeds 3]
 //                              [--shares 0.9] [--ages 1/6] [--cache 0.1] [--epochs N]
 //                              [--ways plain,cache,history,both] [--set path=value ...]
 //
@@ -23,18 +23,18 @@
 // takes more than 5 % of a step or pruning and admission more than 10 %, or a step of `products` is
 // no faster than plain's; with --set it only tells.
 //
-// Needs the folder of the shared data sets: $GNND_SHARED, else ../shared beside the clone.
+// Graphs are those of bench/peers/graphs.py.
 // One JSON line per row in build/bench/history.jsonl.
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Daemon, output } from '../daemon.mjs';
 import { datasetFolder } from '../datasets.mjs';
 
 const { values: options } = parseArgs({
   options: {
-    datasets: { type: 'string', default: 'npm-deps-2016,debian-bookworm' },
+    datasets: { type: 'string', default: 'products-300k,products-60k' },
     seeds: { type: 'string', default: '3' },
     shares: { type: 'string', default: '0.9' },
     ages: { type: 'string', default: '1/6' },
@@ -45,8 +45,10 @@ const { values: options } = parseArgs({
   },
 });
 const batchSize = 1024;
-const epochsOf = { 'npm-deps-2016': 10, 'debian-bookworm': 8, products: 1 };
-const python = process.env.GNND_PYTHON ?? '.venv/bin/python';
+const epochsOf = {
+  ...{ 'products-300k': 10, 'products-60k': 8, products: 1 },
+  ...{ 'npm-deps-2016': 10, 'debian-bookworm': 8 },
+};
 const cacheRatio = Number(options.cache);
 
 function ageOf(text, stepsPerEpoch) {
@@ -94,10 +96,7 @@ function learningOf(dataset) {
 
 /** The folder of a graph. */
 function sourceOf(dataset) {
-  if (dataset !== 'products') return resolve(datasetFolder(dataset));
-  const folder = resolve('build/bench/products');
-  output(python, ['bench/products/graph.py', folder, '--scale', '1.0']);
-  return folder;
+  return datasetFolder(dataset);
 }
 
 function train(daemon, folder, dataset, way, seed) {

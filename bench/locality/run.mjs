@@ -2,7 +2,7 @@
 // What locality-aware sampling saves of feature I/O and costs in accuracy, through the daemon, over
 // random seeds.
 //
-//   node bench/locality/run.mjs [--datasets npm-deps-2016,debian-bookworm] [--seeds 3]
+//   node bench/locality/run.mjs [--datasets products-300k,products-60k] [--seeds 3]
 //                               [--scales 1,2,4,8] [--caches 0.05,0.1] [--epochs N]
 //                               [--set path=value ...]
 //
@@ -17,7 +17,7 @@
 // Fails when a larger scale reads more from the host than scale 1, or loses more than a point of
 // accuracy; with --set it only tells.
 //
-// Needs the folder of the shared data sets: $GNND_SHARED, else ../shared beside the clone.
+// Graphs are those of bench/peers/graphs.py.
 // One JSON line per row in build/bench/locality.jsonl.
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ import { datasetFolder } from '../datasets.mjs';
 
 const { values: options } = parseArgs({
   options: {
-    datasets: { type: 'string', default: 'npm-deps-2016,debian-bookworm' },
+    datasets: { type: 'string', default: 'products-300k,products-60k' },
     seeds: { type: 'string', default: '3' },
     scales: { type: 'string', default: '1,2,4,8' },
     caches: { type: 'string', default: '0.05,0.1' },
@@ -37,7 +37,10 @@ const { values: options } = parseArgs({
   },
 });
 const batchSize = 1024;
-const epochsOf = { 'npm-deps-2016': 10, 'debian-bookworm': 8 };
+const epochsOf = {
+  ...{ 'products-300k': 10, 'products-60k': 8 },
+  ...{ 'npm-deps-2016': 10, 'debian-bookworm': 8 },
+};
 const numbers = (text) => text.split(',').map(Number);
 
 function train(daemon, folder, dataset, { ratio, scale }, seed) {

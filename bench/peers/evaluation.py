@@ -61,6 +61,16 @@ def peer(options, name, dump, folder):
     return found
 
 
+def present(options):
+    """Names of peers that are installed; tells which are not."""
+    names = [name for name in options.peers.split(',') if name != '']
+    pythons = {name: served.peer_python(name.split('-')[0]) for name in names}
+    for name, python in pythons.items():
+        if not os.path.exists(python):
+            print(f'left out: {name}: no {python} (bench/peers/setup.sh)', file=sys.stderr)
+    return [name for name in names if os.path.exists(pythons[name])]
+
+
 def main():
     options = options_of(sys.argv[1:])
     folder = os.path.join(served.ROOT, 'build', 'bench')
@@ -68,8 +78,7 @@ def main():
     os.makedirs(folder, exist_ok=True)
     try:
         ours = [gnnd(options, budget, dump, folder) for budget in options.budgets.split(',')]
-        peers = [peer(options, name, dump, folder)
-                 for name in options.peers.split(',') if name != '']
+        peers = [peer(options, name, dump, folder) for name in present(options)]
     finally:
         shutil.rmtree(dump, ignore_errors=True)
     for line in ours:

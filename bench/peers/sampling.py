@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sampling, deduplicating and relabelling a batch: gnnd beside DGL, GraphBolt and torch_geometric.
 
-usage: sampling.py [--graphs power-law-124m,power-law-2m,npm-deps-2016] [--algorithm uniform]
+usage: sampling.py [--graphs power-law-124m,power-law-2m,products-300k] [--algorithm uniform]
                    [--fanouts 15,10,5] [--batch 1024] [--threads 1] [--rounds 9] [--batches 4]
                    [--peers dgl,dgl-i32,graphbolt,graphbolt-i32,pyg-adj,pyg]
                    [--settings tuned,default]
@@ -113,7 +113,7 @@ def report(options, graph, answers):
     for measure, ratio in RATIOS.items():
         same = [line for line in peers if measure != 'batches_per_second'
                 or not line['name'].startswith(OWN_EXPANSION)]
-        best = max((line[measure] for line in same), default=1) or 1
+        best = max((line[measure] for line in same), default=lines[0][measure]) or 1
         for line in lines:
             line[ratio] = round(line[measure] / best, 2)
     print(f"\n{graph} {options.algorithm} [{options.fanouts}] x {options.batch}, "
@@ -131,7 +131,7 @@ def report(options, graph, answers):
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument('--graphs', default='power-law-124m,power-law-2m,npm-deps-2016')
+    parser.add_argument('--graphs', default='power-law-124m,power-law-2m,products-300k')
     parser.add_argument('--algorithm', default='uniform',
                         choices=('uniform', 'weighted', 'labor', 'walk'))
     parser.add_argument('--fanouts', default='15,10,5')

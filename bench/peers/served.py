@@ -50,12 +50,16 @@ class Contestant:
         # OpenBLAS chooses its kernels itself, whatever this shell was told.
         inherited = {key: value for key, value in os.environ.items()
                      if not key.startswith('OPENBLAS_')}
+        self.ready, self.process, self.program = None, None, command[0]
+        if not os.path.exists(command[0]):
+            return
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**inherited, **limits, **quiet, **(env or {})})
-        self.ready = None
 
     def wait_until_ready(self):
+        if self.process is None:
+            raise RuntimeError(f'{self.name}: no {self.program} (bench/peers/setup.sh)')
         self.ready = self._read()
 
     def ask(self, command):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One training step of GraphSAGE on the same batches: gnnd beside DGL and torch_geometric.
 
-usage: step.py [--graphs npm-deps-2016] [--fanouts 10,10] [--batch 1024] [--hidden 256]
+usage: step.py [--graphs products-300k] [--fanouts 10,10] [--batch 1024] [--hidden 256]
                [--threads 1] [--rounds 12] [--batches 4] [--settings tuned,default]
                [--peers dgl,pyg-csr,pyg-edge-index,pyg-coo] [--bfloat16]
 
@@ -88,7 +88,8 @@ def report(options, graph, answers):
     lines = [{**setting, 'name': name, **summary(found)} for name, found in answers.items()]
     for key, ratio in (('step_ms', 'speed_up'), ('step_with_gather_ms', 'speed_up_with_gather'),
                        ('cpu_ms', 'cpu_speed_up')):
-        best = min(line[key] for line in lines if line['name'] != 'gnnd')
+        best = min((line[key] for line in lines if line['name'] != 'gnnd'),
+                   default=lines[0][key])
         for line in lines:
             line[ratio] = round(best / line[key], 2)
     print(f"\n{graph} GraphSAGE [{options.fanouts}] x {options.batch}, hidden {options.hidden}, "
@@ -105,7 +106,7 @@ def report(options, graph, answers):
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument('--graphs', default='npm-deps-2016')
+    parser.add_argument('--graphs', default='products-300k')
     parser.add_argument('--fanouts', default='10,10')
     parser.add_argument('--batch', type=int, default=1024)
     parser.add_argument('--hidden', type=int, default=256)

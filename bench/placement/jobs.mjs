@@ -3,7 +3,7 @@
 // cache each: what their Trainers read of their own memory, of each other's and of the host's
 // (docs/placement.md has the table; `placement` simulates what no job does).
 //
-//   node bench/placement/jobs.mjs [--datasets npm-deps-2016,debian-bookworm,citation-500k]
+//   node bench/placement/jobs.mjs [--datasets products-300k,products-60k]
 //                                 [--trainers 2,4,8] [--links pairs,full] [--ratio 0.1]
 //                                 [--epochs 2]
 //
@@ -13,7 +13,7 @@
 // expects (by more than 3 points: a plan is judged by the epoch that it is made from), or ends with
 // other parameters.
 //
-// Needs numpy and the folder of the shared data sets (bench/datasets.mjs). One JSON line per row
+// Graphs are those of bench/peers/graphs.py. One JSON line per row
 // in build/bench/placement-jobs.jsonl.
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,7 +24,7 @@ import { datasetFolder } from '../datasets.mjs';
 
 const { values: options } = parseArgs({
   options: {
-    datasets: { type: 'string', default: 'npm-deps-2016,debian-bookworm,citation-500k' },
+    datasets: { type: 'string', default: 'products-300k,products-60k' },
     trainers: { type: 'string', default: '2,4,8' },
     links: { type: 'string', default: 'pairs,full' },
     ratio: { type: 'string', default: '0.1' },

@@ -2,7 +2,7 @@
 // What linked devices would be worth: placements of real hotness, beside a plain prefix, a
 // partition by node id and a random spread (docs/placement.md has the table).
 //
-//   node bench/placement/run.mjs [--datasets npm-deps-2016,debian-bookworm,citation-500k]
+//   node bench/placement/run.mjs [--datasets products-300k,products-60k]
 //                                [--ratio 0.05] [--epochs 3] [--svg FOLDER]
 //
 // Everything is simulated by `gnnctl placement simulate` on what real epochs read: fanouts 10 and
@@ -11,8 +11,7 @@
 // when the spread reads over 1 % more from the host than any other way (they are planned from one
 // epoch and judged by others).
 //
-// Needs numpy and the folder of the shared data sets (bench/datasets.mjs). citation-500k is
-// synth.py's, of 500,000 nodes. One JSON line per row in build/bench/placement.jsonl.
+// Graphs are those of bench/peers/graphs.py. One JSON line per row in build/bench/placement.jsonl.
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,7 +21,7 @@ import { datasetFolder } from '../datasets.mjs';
 
 const { values: options } = parseArgs({
   options: {
-    datasets: { type: 'string', default: 'npm-deps-2016,debian-bookworm,citation-500k' },
+    datasets: { type: 'string', default: 'products-300k,products-60k' },
     ratio: { type: 'string', default: '0.05' },
     epochs: { type: 'string', default: '3' },
     svg: { type: 'string', default: '' },

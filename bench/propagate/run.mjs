@@ -1,9 +1,10 @@
 #!/usr/bin/env node
 // Feature propagation beside torch.sparse, in turns: `npm run bench -- propagate [FOLDER]
 // [--hops 3] [--rounds 3] [--threads 2] [--memory-mib 1024]`. FOLDER holds the .npy files of a
-// dataset; without one, npm-deps-2016 is unpacked. Both write the rows of labelled nodes, synced.
-// Says seconds, their ratio, what gnnd's gathers move as a share of what a copy moves, and what it
-// costs to standardise the rows. Goals: twice as fast as torch.sparse, half of a copy.
+// dataset; without one it is products-300k (bench/peers/graphs.py). Both write the rows of labelled
+// nodes, synced. Says seconds, their ratio, what gnnd's gathers move as a share of what a copy
+// moves, and what it costs to standardise the rows. Goals: twice as fast as torch.sparse, half of a
+// copy.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +23,7 @@ const { values, positionals } = parseArgs({
     'memory-mib': { type: 'string', default: '1024' },
   },
 });
-const source = positionals[0] ?? datasetFolder('npm-deps-2016');
+const source = positionals[0] ?? datasetFolder('products-300k');
 const [hops, rounds, threads] = [values.hops, values.rounds, values.threads].map(Number);
 const memoryBytes = Number(values['memory-mib']) * 2 ** 20;
 

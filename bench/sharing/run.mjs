@@ -5,7 +5,7 @@
 //   node bench/sharing/run.mjs [--rounds 3] [--epochs 5] [--fanouts 10,10] [--hidden 256]
 //                              [--memory 90M,200M]
 //
-// npm-deps-2016, GraphSAGE, through the daemon, S = 0 and S = 2. The ways, in turns:
+// products-300k, GraphSAGE, through the daemon, S = 0 and S = 2. The ways, in turns:
 //
 //   split         one device samples, the other trains (GNNLab's split; standby Trainers off)
 //   switching     the same with a standby Trainer on the Sampler's device, when that pays
@@ -25,6 +25,7 @@ import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Daemon, output } from '../daemon.mjs';
+import { graphFolder } from '../datasets.mjs';
 import { median } from '../median.mjs';
 
 const { values: options } = parseArgs({
@@ -49,7 +50,7 @@ const ways = {
 
 function specOf(way, { memoryBytes, staleness, round }) {
   return {
-    dataset: 'npm',
+    dataset: 'graph',
     model: { type: 'GRAPHSAGE', hidden_dim: Number(options.hidden), dropout: 0.5 },
     sampling: { fanouts: options.fanouts.split(',').map(Number) },
     training: { epochs, batch_size: 1024, staleness, random_seed: round },
@@ -78,13 +79,13 @@ function run(daemon, folder, way, setting) {
 
 async function main() {
   const folder = mkdtempSync(join(tmpdir(), 'gnnd-bench-sharing-'));
-  const dataset = output('python3', ['bench/peers/graphs.py', 'npm-deps-2016']);
+  const dataset = graphFolder('products-300k');
   const daemons = { 1: new Daemon(), 2: new Daemon() };
   try {
     for (const [devices, daemon] of Object.entries(daemons)) {
       mkdirSync(join(folder, devices));
       await daemon.start(join(folder, devices), Number(devices));
-      daemon.gnnctl('dataset', 'import', '--id', 'npm', '--quiet', dataset);
+      daemon.gnnctl('dataset', 'import', '--id', 'graph', '--quiet', dataset);
     }
     mkdirSync('build/bench', { recursive: true });
     for (const memory of options.memory.split(',')) {
