@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { root } from './sources.ts';
 
-/** A commit's title and body (CONTRIBUTING.md). Only those that were made on top of `base` count. */
+/** A commit's title and body (CONTRIBUTING.md): only of those that were made on top of `base`. */
 
 const base = '652539e241d1caaa701c9bae5f716c05e7b1c454';
 
