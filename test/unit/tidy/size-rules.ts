@@ -30,6 +30,16 @@ export function sizeViolations(file: Source): readonly Violation[] {
   return [...tooLong, ...tooWide, ...tooDeep];
 }
 
+/** Wide lines of a page's prose. Tables and code blocks cannot be wrapped. */
+export function pageViolations({ path, text }: Source): readonly Violation[] {
+  const prose = text.replace(/^```[\s\S]*?^```/gm, (block) => block.replace(/[^\n]/g, ''));
+  return prose.split('\n').flatMap((line, i) => {
+    const columns = [...line].length;
+    if (columns <= limits.lineColumns || /^(\s*\|| {4})/.test(line)) return [];
+    return [{ path, line: i + 1, message: `${columns} columns, at most ${limits.lineColumns}` }];
+  });
+}
+
 function fileViolation(path: string, count: number): Violation {
   return { path, line: 0, message: `${count} lines, at most ${limits.fileLines}` };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { functionsOf, limits, sizeViolations } from './size-rules.ts';
+import { functionsOf, limits, pageViolations, sizeViolations } from './size-rules.ts';
 import { listed, readSources, type Violation } from './sources.ts';
 
 /** What is longer for a reason. A waiver that nothing needs any more fails, too. */
@@ -41,6 +41,33 @@ describe('sizes', () => {
   it('are measured on functions that were found', () => {
     const found = files.flatMap((file) => (file.path.endsWith('.proto') ? [] : functionsOf(file)));
     expect(found.length).toBeGreaterThan(1500);
+  });
+});
+
+describe('pages', () => {
+  const pages = readSources(/^(docs\/.*|[A-Z]+)\.md$/);
+
+  it('wrap their prose at 100 columns', () => {
+    expect(pages.length).toBeGreaterThan(90);
+    expect(listed(pages.flatMap(pageViolations))).toBe('');
+  });
+
+  it('of docs/ begin with what they are for', () => {
+    const guides = pages.filter(({ path }) => /^docs\/[\w-]+\.md$/.test(path));
+    const silent = guides.filter(({ text }) => !/^# .+\n\nThis page /.test(text));
+    expect(silent.map(({ path }) => path)).toEqual([]);
+  });
+
+  it('have at most 150 lines where they are the first one', () => {
+    const readme = pages.find(({ path }) => path === 'README.md')?.text ?? '';
+    expect(readme.split('\n').length).toBeLessThanOrEqual(151);
+  });
+
+  it('may hold wide tables and code', () => {
+    const wide = 'word '.repeat(25);
+    const page = (text: string) => listed(pageViolations({ path: 'docs/a.md', text }));
+    expect(page(`| ${wide} |\n\n    ${wide}\n\n\`\`\`\n${wide}\n\`\`\`\n`)).toBe('');
+    expect(page(`# A\n\n${wide}`)).toContain('docs/a.md:3: 125 columns');
   });
 });
 
