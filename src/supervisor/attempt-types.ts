@@ -14,11 +14,8 @@ import type {
   ResumePoint,
 } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import type { DataWitness } from './data-witness.ts';
 import type { ExecutorOutcome } from './exit-reason.ts';
-import type { PropagationMaker } from './propagation-types.ts';
 import type { MeasuredTimings } from './timings.ts';
-import type { Topologies } from './topologies.ts';
 
 /** What an attempt is told and what it reports. */
 
@@ -66,9 +63,6 @@ export interface AttemptInput {
 export interface AttemptContext {
   readonly input: AttemptInput;
   readonly native: CoreAddon;
-  readonly topologies: Topologies;
-  readonly witness: DataWitness;
-  readonly propagations: PropagationMaker;
   readonly log: Log;
   readonly clock: Clock;
   readonly emit: (event: AttemptEvent) => void;

@@ -20,6 +20,8 @@ import { evaluationBytesOf, evaluationPlanOf } from '../plan/evaluation-plan.ts'
 import { type CachedRows, noCachedRows } from '../plan/history.ts';
 import type { JobLayout } from '../plan/job-layout.ts';
 import { trainerThreads } from '../plan/trainer-threads.ts';
+import { HostTier, rowsKeptBy } from '../prepare/host-tier.ts';
+import { type HotOrder, prepareFavoured, prepareHotOrder } from '../prepare/hot-order.ts';
 import type { CachePlan } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { mayCache } from '../spec/cache-spec.ts';
@@ -27,12 +29,12 @@ import type { JobSpec } from '../spec/job-spec.ts';
 import { sharesHistory } from '../spec/rules/history.ts';
 import { favours } from '../spec/rules/locality.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
-import { timed } from './attempt-parts.ts';
-import type { AttemptContext, AttemptInput } from './attempt-types.ts';
-import { HostTier, rowsKeptBy } from './host-tier.ts';
-import { type HotOrder, prepareFavoured, prepareHotOrder } from './hot-order.ts';
+import { timed } from '../supervisor/attempt-parts.ts';
+import type { AttemptInput } from '../supervisor/attempt-types.ts';
+import type { PlacedViews } from '../supervisor/crew.ts';
+import type { TaskOptions } from '../supervisor/task.ts';
+import type { WorkContext } from './context.ts';
 import { type PlacedRows, placeRows, samplerSetsOf, withMeasured } from './placed-rows.ts';
-import type { TaskOptions } from './task.ts';
 
 /** Of what an attempt has prepared. */
 interface RankInputs {
@@ -46,7 +48,7 @@ interface RankInputs {
 export class JobCache {
   readonly #input: AttemptInput;
   readonly #native: CoreAddon;
-  readonly #context: Pick<AttemptContext, 'clock' | 'emit' | 'witness'>;
+  readonly #context: Pick<WorkContext, 'clock' | 'emit' | 'witness'>;
   readonly #abort = new AbortController();
   readonly #tier: HostTier;
   #preparing: Promise<unknown> = Promise.resolve();
@@ -63,7 +65,7 @@ export class JobCache {
   /** Not before it is prepared. */
   #featuresOnDisk = false;
 
-  constructor(context: Pick<AttemptContext, 'input' | 'native' | 'clock' | 'emit' | 'witness'>) {
+  constructor(context: Pick<WorkContext, 'input' | 'native' | 'clock' | 'emit' | 'witness'>) {
     const { input, native } = context;
     this.#context = context;
     this.#input = input;
@@ -77,18 +79,18 @@ export class JobCache {
     return this.#order.path;
   }
 
-  /** Of whom Samplers favour; empty: of nobody. */
+  /** Path of the favoured-nodes file; empty where locality is off. */
   get favouredPath(): string {
     return this.#favouredPath;
   }
 
-  /** Of the host's tier of features, ours to close; null: there is none. */
+  /** Descriptor of the host's tier of features, ours to close; null: there is none. */
   get hostTierFd(): number | null {
     return this.#tier.fd;
   }
 
   /** What Trainers are told of each other's rows, by their devices' names. */
-  get placed(): Pick<PlacedRows, 'views' | 'endRank'> {
+  get placed(): PlacedViews {
     return this.#placed ?? { views: new Map(), endRank: 0 };
   }
 
