@@ -45,18 +45,6 @@ export interface ImportChoices {
   readonly randomSplit: RandomSplit | null;
 }
 
-/** Of an import that asks for nothing. */
-export const noChoices: ImportChoices = {
-  featureDtype: null,
-  directed: false,
-  link: false,
-  task: null,
-  split: null,
-  ignoredColumns: [],
-  madeFeatures: null,
-  randomSplit: null,
-};
-
 /** Element types of feature rows on disk, as NumPy names them. */
 export const featureDtypes = ['float32', 'float16'] as const;
 export type FeatureDtype = (typeof featureDtypes)[number];
