@@ -79,8 +79,7 @@ export function recordOfFile(
           valMetrics: last?.valMetrics ?? [],
           testMetrics: result.testMetricsLast,
         };
-  const names = featureNames ?? null;
-  const what = { model, task, featureNames: names, tensors };
+  const what = { model, task, featureNames, tensors };
   const file = { path, size, sha256, parametersSha256, ...what };
   return { jobId: job.id, kind, ...accuracies, file };
 }

@@ -88,7 +88,7 @@ export function* summaryParts(
     test_metrics: factsOf(record.testMetrics),
     task: record.file.task,
     dataset: { id: job.effectiveSpec.dataset, digest: job.datasetDigest },
-    feature_names: record.file.featureNames ?? null,
+    feature_names: record.file.featureNames,
     spec: job.effectiveSpec,
     model: {
       type: model.type,

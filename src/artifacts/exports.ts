@@ -89,7 +89,7 @@ export function createExport(options: ExportsOptions): Export {
     const found = trainedJob(options.store, request.jobId);
     const file = await read(found, request.kind, readCheckpoint);
     const record = recordOfFile(found, request.kind, file);
-    const model = modelOf(found, file);
+    const { model } = file;
     if (request.foldStandardization) checkFold(found.job, model);
     const moments = await standardizationOf(options, found.job, model, { request, signal });
     const exported =
@@ -136,14 +136,6 @@ function checkRequest({ memoryBytes }: ExportRequest): void {
   throw new GnndError('SPEC_INVALID', 'invalid request: memory_bytes', {
     violations: [{ path: 'memory_bytes', description }],
   });
-}
-
-function modelOf({ job }: TrainedJob, { path, model }: CheckpointFile): ModelOptions {
-  if (model !== null) return model;
-  throw corrupt(
-    job,
-    new Error(`${path} was written by an earlier gnnd, without its model's shape`),
-  );
 }
 
 /**

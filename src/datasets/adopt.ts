@@ -36,11 +36,11 @@ export function readWritten(path: string): DatasetWritten | null {
     const bytes = readRegularSync(join(path, 'dataset.json'));
     const manifest: DatasetManifest = JSON.parse(bytes.toString('utf8'));
     if (manifest.format !== 'gnnd-dataset' || manifest.version !== 1) return null;
-    if (!featureDtypes.includes(manifest.feature_dtype ?? 'float32')) return null;
+    if (!featureDtypes.includes(manifest.feature_dtype)) return null;
     if (!datasetTasks.includes(manifest.task ?? 'CLASSIFICATION')) return null;
     const sizes = readdirSync(path).map((name) => statSync(join(path, name)).size);
     const total = sizes.reduce((sum, size) => sum + size, 0);
-    const notices = manifest.notices ?? readStory(path)?.notices ?? [];
+    const notices = readStory(path)?.notices ?? [];
     return { manifest, notices, digest: digestOf(bytes), bytes: total };
   } catch {
     return null;

@@ -430,7 +430,7 @@ function readyChange({ manifest, notices, digest, bytes }: DatasetWritten) {
     numNodes: manifest.num_nodes,
     numEdges: manifest.num_edges,
     numFeatures: manifest.num_features,
-    featureDtype: manifest.feature_dtype ?? 'float32',
+    featureDtype: manifest.feature_dtype,
     task: manifest.task ?? 'CLASSIFICATION',
     numClasses: manifest.num_classes,
     numTrain: manifest.split.train,

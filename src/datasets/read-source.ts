@@ -93,7 +93,7 @@ export function manifestCounts(manifest: DatasetManifest): DatasetCounts {
     train: manifest.split.train,
     val: manifest.split.val,
     test: manifest.split.test,
-    featureDtype: manifest.feature_dtype ?? 'float32',
+    featureDtype: manifest.feature_dtype,
     task: manifest.task ?? 'CLASSIFICATION',
   };
 }

@@ -90,7 +90,7 @@ export async function writeCheckpoint(
     const best = await write(fileNames.BEST, files.best);
     const digests = { [fileNames.LAST]: last, [fileNames.BEST]: best };
     const text = JSON.stringify(
-      { format: 1, ...files.facts, model: files.model, files: digests },
+      { format: formatRead, ...files.facts, model: files.model, files: digests },
       null,
       2,
     );
@@ -110,28 +110,22 @@ export async function writeCheckpoint(
 /** Which epoch's parameters: that of the best validation accuracy, or the last one. */
 export type CheckpointKind = 'BEST' | 'LAST';
 
+const formatRead = 1;
+
 const fileNames: Readonly<Record<CheckpointKind, string>> = {
   BEST: 'best.safetensors',
   LAST: 'last.safetensors',
 };
-/** What earlier versions called the last epoch's. */
-const earlierLastName = 'model.safetensors';
-
-function fileNameIn(folder: string, kind: CheckpointKind): string {
-  const isEarlier = kind === 'LAST' && existsSync(join(folder, earlierLastName));
-  return isEarlier ? earlierLastName : fileNames[kind];
-}
 
 /** What is known of one file of a checkpoint folder, which was checked. */
 export interface CheckpointFacts extends FileDigests {
   readonly path: string;
   readonly size: number;
-  /** Null in folders of earlier versions, which do not say it. */
-  readonly model: ModelOptions | null;
-  /** Of the dataset: classes in folders of earlier versions. */
+  readonly model: ModelOptions;
+  /** What the model has learnt of nodes: the task of its dataset. */
   readonly task: string;
-  /** Of its columns of features; null or unset where it named none. */
-  readonly featureNames?: readonly string[] | null;
+  /** Names of the dataset's columns of features; null where it named none. */
+  readonly featureNames: readonly string[] | null;
   /** In the order of the file. */
   readonly tensors: readonly { readonly name: string; readonly shape: readonly number[] }[];
 }
@@ -146,18 +140,24 @@ export async function readCheckpoint(
   folder: string,
   kind: CheckpointKind,
 ): Promise<CheckpointFile> {
-  const name = fileNameIn(folder, kind);
+  const name = fileNames[kind];
   const path = join(folder, name);
   try {
     const manifest = await readRegular(join(folder, 'MANIFEST.json'));
     const facts: ManifestFacts = JSON.parse(manifest.toString('utf8'));
+    if (facts.format !== formatRead) {
+      throw new Error(
+        'it was made by another version of gnnd ' +
+          `(format ${facts.format}; this one reads ${formatRead}): train it again`,
+      );
+    }
     const written = facts.files[name];
     const bytes = await readRegular(path);
     const sha256 = await sha256Of(bytes);
     if (written?.sha256 !== sha256) throw new Error('its SHA-256 is not the one in MANIFEST.json');
     const { tensors } = splitSafetensors(bytes);
     const { parametersSha256 } = written;
-    const { model = null, task = 'CLASSIFICATION', featureNames = null } = facts;
+    const { model, task, featureNames } = facts;
     const known = { sha256, parametersSha256, model, task, featureNames, tensors };
     return { path, bytes, size: bytes.length, ...known };
   } catch (error) {
@@ -181,7 +181,7 @@ export function createCheckpointLook(
   const line = createLine();
   const known = new Map<string, { readonly stamp: string; readonly facts: CheckpointFacts }>();
   return async (folder, kind) => {
-    const path = join(folder, fileNameIn(folder, kind));
+    const path = join(folder, fileNames[kind]);
     const leave = await line.enter(new AbortController().signal);
     try {
       const stamps = [path, join(folder, 'MANIFEST.json')].map(stampOf);
@@ -208,9 +208,10 @@ async function stampOf(path: string): Promise<string> {
 
 /** What this module reads of MANIFEST.json. */
 interface ManifestFacts {
-  readonly model?: ModelOptions;
-  readonly task?: string;
-  readonly featureNames?: readonly string[] | null;
+  readonly format: number;
+  readonly model: ModelOptions;
+  readonly task: string;
+  readonly featureNames: readonly string[] | null;
   readonly files: Readonly<Record<string, FileDigests>>;
 }
 

@@ -119,7 +119,6 @@ export const deviceStages = ['SAMPLE', 'MARK', 'COPY', 'EXTRACT', 'TRAIN', 'EVAL
 export type DeviceStage = (typeof deviceStages)[number];
 
 export const checkpointResults = ['OK', 'FAILED'] as const;
-export type CheckpointResult = (typeof checkpointResults)[number];
 
 /** What a store transaction was for; GROUP did several things at once. */
 export const storeOps = [

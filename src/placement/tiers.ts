@@ -39,16 +39,6 @@ export function tiersOf(
   return tables;
 }
 
-/** Where a device finds `rank`; null: with the host. */
-export function lookUp(tiers: Tiers, rank: number): Place | null {
-  const line = tiers.find(({ from, to }) => from <= rank && rank < to);
-  if (line === undefined) return null;
-  const [offset, hands] = [rank - line.from, line.places.length];
-  const place = line.places[offset % hands] ?? null;
-  if (place === null) return null;
-  return { device: place.device, row: place.row + Math.floor(offset / hands) };
-}
-
 function tiersOfDevice(
   device: number,
   island: IslandPlan,

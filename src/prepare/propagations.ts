@@ -333,14 +333,11 @@ export function tokensOf({ operators, hops }: PropagationSpec): readonly string[
 /** The id of what `source` makes. */
 export function idOf(source: PropagationSource): string {
   const { datasetDigest, propagation, standardize, allNodes, moments } = source;
-  const { standardize: after, permute, ...others } = propagation;
-  // Not there where they are as before there were such fields: the files are the same.
-  const younger = { ...(after ? { standardize: true } : {}), ...(permute ? {} : { permute }) };
   const decisive = {
     ...{ version: 1, datasetDigest, standardize },
     ...(allNodes === true ? { allNodes } : {}),
     ...(moments === undefined ? {} : { moments }),
-    propagation: { ...others, ...younger },
+    propagation,
   };
   return canonicalSha256(decisive).slice(0, idLength);
 }

@@ -45,18 +45,6 @@ export interface ImportChoices {
   readonly randomSplit: RandomSplit | null;
 }
 
-/** Of an import that asks for nothing. */
-export const noChoices: ImportChoices = {
-  featureDtype: null,
-  directed: false,
-  link: false,
-  task: null,
-  split: null,
-  ignoredColumns: [],
-  madeFeatures: null,
-  randomSplit: null,
-};
-
 /** Element types of feature rows on disk, as NumPy names them. */
 export const featureDtypes = ['float32', 'float16'] as const;
 export type FeatureDtype = (typeof featureDtypes)[number];
@@ -77,8 +65,7 @@ export interface DatasetManifest {
   readonly num_nodes: number;
   readonly num_edges: number;
   readonly num_features: number;
-  /** Absent in folders of earlier versions: float32. */
-  readonly feature_dtype?: FeatureDtype;
+  readonly feature_dtype: FeatureDtype;
   /** Absent: CLASSIFICATION. */
   readonly task?: DatasetTask;
   readonly num_classes: number;
@@ -86,8 +73,6 @@ export interface DatasetManifest {
   /** SHA-256 of the raw bytes of every array, by file name. */
   readonly sha256: Readonly<Record<string, string>>;
   readonly class_names?: readonly string[];
-  /** In folders of earlier versions, which have no import.json. */
-  readonly notices?: readonly string[];
 }
 
 /** `import.json` beside it: how it came here, which its digest does not cover. */

@@ -411,7 +411,7 @@ export interface JobRecord {
   /** Both specs as bytes: whoever passes them on need not know what they say. */
   readonly encoded: EncodedSpecs;
   readonly datasetDigest: string;
-  /** Name of the caller; empty for jobs of earlier versions. */
+  /** Name of the caller. */
   readonly createdBy: string;
   readonly state: JobState;
   readonly phase: JobPhase | null;

@@ -1,42 +1,9 @@
 import type { StandbyPolicy } from '../spec/job-spec.ts';
 
 /**
- * When a standby Trainer works (GNNLab §5.4). The decision of each take is made natively, under
- * the queue's own order; this twin of the rule serves plan, status and simulator. TypeScript
- * itself only arms and disarms.
+ * When a standby Trainer works (GNNLab §5.4). Here it is armed or not; whether it takes a batch is
+ * decided natively, under the queue's own order.
  */
-
-export interface SwitchInputs {
-  /** M_r: batches READY in the queue at this instant. */
-  readonly readyBatches: number;
-  /** T_t in integer ns. */
-  readonly trainerBatchNs: number;
-  /** N_t: normal Trainers only. */
-  readonly trainers: number;
-  /** T_t' in integer ns. */
-  readonly standbyBatchNs: number;
-}
-
-/**
- * P = M_r * T_t / N_t - T_t': how much sooner the standby Trainer would finish one batch than the
- * normal Trainers would drain the queue. In ns, exact and rounded up, so that the rule's sign is
- * kept: P > 0 exactly when the returned value is > 0. Infinity when N_t = 0.
- */
-export function switchProfitNs(inputs: SwitchInputs): number {
-  if (inputs.trainers === 0) return Infinity;
-  const trainers = BigInt(inputs.trainers);
-  const scaled =
-    BigInt(inputs.readyBatches) * BigInt(inputs.trainerBatchNs) -
-    BigInt(inputs.standbyBatchNs) * trainers;
-  const truncated = scaled / trainers;
-  // Division truncates toward zero, which already is up for negative values.
-  return Number(scaled > 0n && scaled % trainers !== 0n ? truncated + 1n : truncated);
-}
-
-/** Whether an armed standby Trainer takes a batch now: there is one, and P > 0 strictly. */
-export function standbyTakes(inputs: SwitchInputs): boolean {
-  return inputs.readyBatches > 0 && switchProfitNs(inputs) > 0;
-}
 
 /** Room for a standby Trainer beside the Sampler of one device, as calibration measured it. */
 export interface StandbyRoom {

@@ -66,11 +66,9 @@ export type SpecDraft = Mutable<AnySpec>;
 
 export type ModelType = JobSpec['model']['type'];
 export type DatasetTask = JobSpec['inference']['task'];
-export type Prefetch = JobSpec['cache']['prefetch'];
 
 /** A file of the user's that executors load: by its path, frozen by its digest (hex). */
 export type PluginFile = JobSpec['model']['script'];
 export type Determinism = JobSpec['training']['determinism'];
-export type StalenessCompensation = JobSpec['training']['stalenessCompensation'];
 export type PlacementPolicy = JobSpec['placement']['policy'];
 export type StandbyPolicy = JobSpec['placement']['standby'];

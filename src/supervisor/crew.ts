@@ -4,7 +4,14 @@ import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { CrewDevice, LivingSeat, Seat } from '../devices/seat.ts';
-import { hostTierFd, protocolVersion, type StartMessage, scratchFd } from '../executor/protocol.ts';
+import {
+  hostTierFd,
+  protocolVersion,
+  type StartMessage,
+  scratchFd,
+  segmentFd,
+  topologyFd,
+} from '../executor/protocol.ts';
 import type {
   CoreAddon,
   DatasetLocation,
@@ -244,8 +251,8 @@ export class Crew {
       dataset,
       sampling: layout.sampling,
       randomSeed: BigInt(spec.training.randomSeed),
-      segmentFd: 3,
-      topologyFd: 4,
+      segmentFd,
+      topologyFd,
       executor,
       cache: {
         orderPath: this.#options.orderPath,

@@ -18,7 +18,7 @@ import type { DatasetTask, JobSpecInput } from '../spec/job-spec.ts';
  * what its digest vouches for; the spec is resolved again by whoever uses it.
  */
 export interface TrainedModel {
-  readonly file: CheckpointFile;
+  readonly file: Omit<CheckpointFile, 'model' | 'featureNames'>;
   /** As it was resolved for the job that trained it. */
   readonly spec: JobSpecInput;
   readonly inDim: number;
@@ -59,8 +59,7 @@ export async function readTrainedModel(
   return { file, spec, inDim, outDim, task, datasetDigest, featureNames, moments: null };
 }
 
-/** Of earlier versions nothing else was learnt. */
-function taskOf(task = 'CLASSIFICATION'): DatasetTask {
+function taskOf(task: string): DatasetTask {
   const known = datasetTasks.find((one) => one === task);
   if (known === undefined) throw new Error(`its task is ${task}, which this gnnd does not know`);
   return known;
@@ -74,7 +73,7 @@ interface CheckpointFacts {
 }
 
 interface ExportFacts {
-  readonly task?: string;
+  readonly task: string;
   readonly spec?: JobSpecInput;
   readonly parameters_sha256: string;
   readonly dataset: { readonly digest: string };
@@ -110,7 +109,6 @@ async function readExport(folder: string, json: object): Promise<TrainedModel> {
       size: bytes.length,
       sha256,
       parametersSha256,
-      model: null,
       task: taskOf(facts.task),
       tensors,
     };

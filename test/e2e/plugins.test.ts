@@ -132,7 +132,7 @@ test('a sampler of the user starts nothing, reaches nobody, and outlives nobody'
 describe('a plug-in that breaks its contract ends the job with a sentence', () => {
   test.each([
     ['no_symbol', '', /no_symbol\.so: exports no function gnnd_sampler_plugin_get/],
-    ['wrong_abi', '', /wrong_abi\.so: was built for version 3/],
+    ['wrong_abi', '', /wrong_abi\.so: was built for version 2/],
     ['broken', 'refuse', /broken\.so: create refused: no graph of 2708 nodes, please/],
     ['broken', 'position', /broken\.so: node \d+ at hop 0: position \d+ in a row of \d+/],
     ['broken', 'many', /broken\.so: node \d+ at hop 0: 11 picks, the fanout is 10/],

@@ -1,4 +1,4 @@
-import { switchProfitNs } from '../../src/scheduler/switching.ts';
+import { switchProfitNs } from './switch-profit.ts';
 
 /**
  * One epoch of a factored system on a virtual clock: Samplers fill a queue, Trainers and standby

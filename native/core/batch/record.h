@@ -21,7 +21,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kRecordMagic = 0x31434552444E4E47;  // "GNNDREC1", little-endian
-inline constexpr uint32_t kRecordVersion = 3;
+inline constexpr uint32_t kRecordVersion = 1;
 inline constexpr uint32_t kRecordIdBytes = 4;  // the only width of ids so far
 
 // The nodes of one type.

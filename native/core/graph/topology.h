@@ -16,7 +16,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kTopologyMagic = 0x31504F54444E4E47;  // "GNNDTOP1", little-endian
-inline constexpr uint32_t kTopologyVersion = 3;
+inline constexpr uint32_t kTopologyVersion = 1;
 
 enum class TopologyPlace : uint32_t {
   kMemory = 0,

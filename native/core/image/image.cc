@@ -74,24 +74,6 @@ struct Sections {
   uint64_t total_bytes;
 };
 
-uint64_t EntryBytes(const ImageHeader& header) {
-  return header.format == kImageFormatOfAccuracy ? offsetof(EpochEntry, val_metrics)
-                                                 : sizeof(EpochEntry);
-}
-
-// An epoch of an image, whatever format it is.
-EpochEntry EntryAt(const ImageHeader& header, const std::byte* at) {
-  EpochEntry entry{};
-  std::memcpy(&entry, at, EntryBytes(header));
-  if (header.format == kImageFormatOfAccuracy) {
-    entry.val_metrics = MetricsOfAccuracy(entry.val_correct, entry.val_nodes);
-    entry.val_quality = {static_cast<double>(entry.val_correct),
-                         static_cast<double>(entry.val_nodes)};
-    entry.test_metrics = MetricsOfAccuracy(entry.test_correct, entry.test_nodes);
-  }
-  return entry;
-}
-
 Sections SectionsOf(const ImageHeader& header) {
   const uint64_t parameters = header.shape.parameter_floats * sizeof(float);
   const uint64_t optimizer = header.shape.optimizer_floats * sizeof(float);
@@ -102,11 +84,17 @@ Sections SectionsOf(const ImageHeader& header) {
   at.best_at = at.optimizer_at + header.optimizer_copies * optimizer;
   // Whatever is behind them has whole words.
   at.entries_at = RoundUp(at.best_at + header.best_copies * parameters, 64);
-  at.starts_at = at.entries_at + header.epochs * EntryBytes(header);
+  at.starts_at = at.entries_at + header.epochs * sizeof(EpochEntry);
   at.history_at = at.starts_at + (header.epochs + 1) * sizeof(uint64_t);
   at.digest_at = RoundUp(at.history_at + header.saved_history_bytes, 8);
   at.total_bytes = at.digest_at + sizeof(Sha256Digest);
   return at;
+}
+
+EpochEntry EntryAt(const std::byte* image, const Sections& at, uint64_t epoch) {
+  EpochEntry entry{};
+  std::memcpy(&entry, image + at.entries_at + epoch * sizeof(entry), sizeof(entry));
+  return entry;
 }
 
 ImageShape ShapeOf(const SegmentConfig& config) {
@@ -258,11 +246,10 @@ Status Corrupted(const std::string& path, const std::string& why) {
 // Whether the bytes are what was written.
 Status CheckBytes(const ImageHeader& header, const ImageBytes& bytes, const std::string& path) {
   if (header.magic != kImageMagic) return Corrupted(path, "is no image of a job");
-  const bool is_known = header.format == kImageFormat || header.format == kImageFormatOfAccuracy;
-  if (!is_known || header.header_bytes != sizeof(ImageHeader)) {
-    return Corrupted(path, "has format " + std::to_string(header.format) + "; this build reads " +
-                               std::to_string(kImageFormatOfAccuracy) + " and " +
-                               std::to_string(kImageFormat));
+  if (header.format != kImageFormat || header.header_bytes != sizeof(ImageHeader)) {
+    return Corrupted(path, "was made by another version of gnnd (format " +
+                               std::to_string(header.format) + "; this one reads " +
+                               std::to_string(kImageFormat) + "): the job goes on without it");
   }
   if (header.total_bytes != bytes.size || bytes.size < sizeof(ImageHeader) + sizeof(Sha256Digest)) {
     return Corrupted(path, "is " + std::to_string(bytes.size) + " bytes, its header says " +
@@ -333,8 +320,7 @@ Status CheckPlaces(const Segment& segment, const ImageHeader& header, const std:
       header.total_bytes == SectionsOf(header).total_bytes;
   if (!sound) return Corrupted(path, "numbers in its header contradict each other");
   for (uint64_t e = 0; e < header.epochs; ++e) {
-    const EpochEntry entry =
-        EntryAt(header, bytes + SectionsOf(header).entries_at + e * EntryBytes(header));
+    const EpochEntry entry = EntryAt(bytes, SectionsOf(header), e);
     if (entry.best_epoch > e || entry.best_buffer > 1 || entry.stop_reference > e ||
         !segment.config().locality.MayFollow(entry.next_scale)) {
       return Corrupted(path, "epoch " + std::to_string(e) + " contradicts itself");
@@ -371,7 +357,7 @@ void CopyEpochs(Segment& segment, const ImageHeader& header, const std::byte* im
     segment.epoch_start(e).store(clock.Now(start), std::memory_order_relaxed);
     if (e == header.epochs) break;
     EpochEntry& entry = segment.epoch(e);
-    entry = EntryAt(header, image + at.entries_at + e * EntryBytes(header));
+    entry = EntryAt(image, at, e);
     entry.end_ns = clock.Now(entry.end_ns);
     entry.eval_end_ns = clock.Now(entry.eval_end_ns);
   }

@@ -17,9 +17,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kImageMagic = 0x3130474D49444E47;  // "GNDIMG01", little-endian
-inline constexpr uint32_t kImageFormat = 4;
-// Epochs of which have no metrics beside accuracy; read as well.
-inline constexpr uint32_t kImageFormatOfAccuracy = 3;
+inline constexpr uint32_t kImageFormat = 1;
 
 // What the header of an image tells.
 struct ImageFacts {

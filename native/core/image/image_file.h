@@ -15,9 +15,8 @@ struct ImageBytes {
   uint64_t size = 0;
 };
 
-// What a file holds, checked no further; an image of format 2 that is whole as format 3 has it
-// (docs/formats/image.md). kNotFound; kIo; kDatasetCorrupt for what is no file or shorter than
-// `least_bytes`; kInvalidArgument for one of more than `most_bytes`.
+// What a file holds, checked no further. kNotFound; kIo; kDatasetCorrupt for what is no file or
+// shorter than `least_bytes`; kInvalidArgument for one of more than `most_bytes`.
 Result<ImageBytes> ReadImageFile(const std::string& path, uint64_t least_bytes,
                                  uint64_t most_bytes);
 

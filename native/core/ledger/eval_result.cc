@@ -105,10 +105,4 @@ bool HasMetric(Task task, Metric metric) {
   return metric != Metric::kAccuracy || task == Task::kClassification;
 }
 
-Metrics MetricsOfAccuracy(uint64_t correct, uint64_t nodes) {
-  Metrics metrics = Unknown();
-  if (nodes > 0) metrics[Metric::kAccuracy] = Share(correct, nodes);
-  return metrics;
-}
-
 }  // namespace gnnd

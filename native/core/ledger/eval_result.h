@@ -95,7 +95,4 @@ constexpr bool IsRanked(Metric metric) {
   return metric == Metric::kRocAuc || metric == Metric::kAveragePrecision;
 }
 
-// Of an epoch of which only these are known: what was written before there were other metrics.
-Metrics MetricsOfAccuracy(uint64_t correct, uint64_t nodes);
-
 }  // namespace gnnd

@@ -15,13 +15,13 @@
 #include "core/ledger/eval_result.h"
 #include "core/ledger/shape.h"
 
-// The bytes of a job segment. docs/formats/segment.md draws them; a change here changes kSegmentAbi
-// and that page. Offsets, never pointers; everything starts as zero bytes.
+// The bytes of a job segment. docs/formats/segment.md draws them and changes with them; the build
+// id tells segments of one layout from those of another. Offsets, never pointers; everything starts
+// as zero bytes.
 
 namespace gnnd {
 
 inline constexpr uint64_t kSegmentMagic = 0x314745534A444E47;  // "GNDJSEG1", little-endian
-inline constexpr uint32_t kSegmentAbi = 16;
 // As many as a job spec can ask for. What grows with it (a turn word a device, a count an epoch and
 // device) is laid out by the job's own number.
 inline constexpr uint32_t kMaxDevices = 1024;
@@ -190,7 +190,6 @@ struct SegmentConfig {
   // Columns of scores by which evaluations rank nodes (ranking.h), 0 = none, and the most nodes,
   // with multiplicity, that an evaluation has.
   uint32_t ranked_columns = 0;
-  uint32_t reserved = 0;
   uint64_t ranked_nodes = 0;
 };
 static_assert(sizeof(SegmentConfig) == 208);
@@ -207,8 +206,6 @@ static_assert(sizeof(SharedEvent) == 64 && sizeof(SharedWord) == 64);
 // What only the daemon and Trainers write.
 struct alignas(64) SegmentHeader {
   uint64_t magic;
-  uint32_t abi;
-  uint32_t header_bytes;
   char build_id[kBuildIdBytes];
   uint64_t total_bytes;
   SegmentConfig config;
@@ -233,11 +230,10 @@ struct alignas(64) SegmentHeader {
 
   // Abort: 0 = not aborted, 1 = the message is being written, else 2 + Code.
   alignas(64) std::atomic<uint32_t> abort_code;
-  uint32_t reserved;
   char abort_message[kAbortMessageBytes];
 };
 static_assert(std::is_standard_layout_v<SegmentHeader>);
-static_assert(offsetof(SegmentHeader, config) == 72);
+static_assert(offsetof(SegmentHeader, config) == 64);
 static_assert(offsetof(SegmentHeader, mutex) == 320);
 static_assert(offsetof(SegmentHeader, version) == 384);
 static_assert(offsetof(SegmentHeader, parameters_ready) == 704);
@@ -260,7 +256,6 @@ static_assert(sizeof(QueueHeader) == 512);
 
 struct alignas(64) DeviceEntry {
   std::atomic<uint32_t> turn;  // bits of ledger.h
-  uint32_t reserved[15];
 };
 static_assert(sizeof(DeviceEntry) == 64);
 
@@ -294,12 +289,10 @@ struct alignas(64) ExecutorRow {
   alignas(64) std::atomic<uint64_t> counters[kNumCounters];
   StageTimes stages[kNumStages];
   WaitTimes waits[kNumWaitSides];
-  uint64_t reserved[4];
 };
 static_assert(std::is_standard_layout_v<ExecutorRow>);
 static_assert(offsetof(ExecutorRow, counters) == 64);
-static_assert(sizeof(ExecutorRow) ==
-              64 + 8 * kNumCounters + kNumStages * 656 + kNumWaitSides * 160 + 32);
+static_assert(sizeof(ExecutorRow) == 6784);
 
 struct SlotEntry {
   // Of the budget: reserved while CLAIMED; from READY on the payload, as far as it may lie beyond
@@ -319,17 +312,14 @@ struct alignas(64) HandIn {
   uint32_t incarnation;
   uint64_t extract_ns;  // that E and T took, whether anybody waited or not; decide no bit by
   uint64_t train_ns;    // themselves
-  uint64_t reserved;
 };
 static_assert(sizeof(HandIn) == 64);
 
 // Feature rows that the Trainer on a device lets the others read (row_shares.h); one per device.
 struct alignas(64) RowShare {
   std::atomic<uint32_t> owner;  // incarnation; 0 = nobody. What follows is that executor's
-  uint32_t reserved;
   std::atomic<uint64_t> bytes;
   std::atomic<uint64_t> handle[8];  // of the device's plug-in
-  uint64_t reserved_too[6];
 };
 static_assert(std::is_standard_layout_v<RowShare>);
 static_assert(sizeof(RowShare) == 128);
@@ -345,7 +335,6 @@ struct alignas(64) EpochSums {
   uint64_t digest;  // ledger digest, batches folded in the order of commits
   uint64_t extract_ns;
   uint64_t train_ns;
-  uint64_t reserved[7];
 };
 static_assert(sizeof(EpochSums) == 128);
 
@@ -370,17 +359,14 @@ struct alignas(64) EpochEntry {
   // As end_ns: the scale of the next epoch, where it adapts. The same each time that it is written:
   // what an earlier attempt made of this epoch stands here from the beginning.
   LocalityScale next_scale;
-  uint64_t reserved[2];
-  // Images before format 4 end here. As val_correct:
+  // As val_correct:
   Metrics val_metrics;
   Quality val_quality;
-  uint64_t reserved_too[6];
   Metrics test_metrics;  // as test_correct
 };
 static_assert(std::is_standard_layout_v<EpochEntry>);
 static_assert(sizeof(LocalityScale) == 12);
-static_assert(offsetof(EpochEntry, val_metrics) == 64 + sizeof(EpochSums) + 128);
-static_assert(sizeof(EpochEntry) == 64 + sizeof(EpochSums) + 128 + 192);
+static_assert(sizeof(EpochEntry) == 448);
 
 // Where everything lies; bytes from the segment's start. A function of the config alone. First,
 // with the header, what only the daemon and Trainers write; from `shared_at` on what Samplers

@@ -17,15 +17,11 @@ Status Corrupted(const std::string& what) {
 // Whether the header describes this very file, written by this very build.
 Status CheckHeader(const SegmentHeader& header, uint64_t file_bytes) {
   if (header.magic != kSegmentMagic) return Corrupted("wrong magic; this is no job segment");
-  if (header.abi != kSegmentAbi) {
-    return Corrupted("made for ABI " + std::to_string(header.abi) + ", this build has " +
-                     std::to_string(kSegmentAbi));
-  }
   const std::string build(header.build_id, strnlen(header.build_id, kBuildIdBytes));
   if (build != kBuildId) {
-    return Corrupted("made by build " + build + ", this is " + kBuildId);
+    return Corrupted("made by build " + build + ", this is " + kBuildId +
+                     ": gnnd was replaced while the job ran");
   }
-  if (header.header_bytes != sizeof(SegmentHeader)) return Corrupted("header of another size");
   if (header.total_bytes != file_bytes) {
     return Corrupted("is " + std::to_string(file_bytes) + " bytes, its header says " +
                      std::to_string(header.total_bytes));
@@ -52,8 +48,6 @@ Result<UniqueFd> Segment::Create(const SegmentSpec& spec) {
   UniqueFd fd = GNND_VALUE(CreateMemfd("gnnd-job", layout.total_bytes));
   Mapping mapping = GNND_VALUE(Mapping::Map(fd.get(), true));
   auto* header = reinterpret_cast<SegmentHeader*>(mapping.data());
-  header->abi = kSegmentAbi;
-  header->header_bytes = sizeof(SegmentHeader);
   std::memcpy(header->build_id, kBuildId, sizeof(kBuildId));
   header->total_bytes = layout.total_bytes;
   header->config = config;

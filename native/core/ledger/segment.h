@@ -237,7 +237,7 @@ class Segment {
   // kShmAllocationFailed.
   static Result<UniqueFd> Create(const SegmentSpec& spec);
 
-  // Maps a segment and keeps a duplicate of `fd`. kShmCorrupted when magic, ABI, build or sizes are
+  // Maps a segment and keeps a duplicate of `fd`. kShmCorrupted when magic, build or sizes are
   // not ours.
   //
   // With `registrar` the registered prefix of each slot is registered, before anything is

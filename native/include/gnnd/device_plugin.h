@@ -40,7 +40,7 @@ extern "C" {
 #endif
 
 /* Changes when a struct or a rule of this file changes; equality is asked for. */
-#define GNND_DEVICE_ABI_VERSION 6u
+#define GNND_DEVICE_ABI_VERSION 1u
 
 #define GNND_DEVICE_EXPORT __attribute__((visibility("default")))
 

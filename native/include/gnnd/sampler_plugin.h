@@ -29,7 +29,7 @@ extern "C" {
 #endif
 
 /* Changes when a struct or a rule of this file changes; equality is asked for. */
-#define GNND_SAMPLER_ABI_VERSION 2u
+#define GNND_SAMPLER_ABI_VERSION 1u
 
 #define GNND_PLUGIN_EXPORT __attribute__((visibility("default")))
 

@@ -4,7 +4,7 @@ import { shortName } from '../../spec/enum-names.ts';
 
 /** What is learnt of a dataset's nodes, for people. */
 
-/** As `--task` has it; daemons of earlier versions say nothing. */
+/** The task as `--task` has it; a message without one means classes. */
 export function taskText({ task }: Pick<Dataset, 'task'>): string {
   return shortName(DatasetTaskSchema, task || DatasetTask.CLASSIFICATION).toLowerCase();
 }

@@ -22,7 +22,7 @@ import { printable } from '../session/terminal.ts';
 import { formatBytes, formatNs } from '../session/units.ts';
 import { idOf, policyText, roleText, stalenessText } from './job-text.ts';
 import { rowsText } from './memory-text.ts';
-import { type Column, type Fact, factLines, tableOf, warningFacts } from './output.ts';
+import { type Column, type Fact, tableOf, warningFacts } from './output.ts';
 
 /** How plans look: what was predicted, of which ways, and what was measured. */
 
@@ -268,11 +268,4 @@ export function planSections(session: Session, plan: JobPlan): readonly string[]
       ? []
       : [tableOf(session, kindColumns, kindsOf(plan, measurement))]),
   ];
-}
-
-/** What a plan says, for the command and the demo. */
-export function planText(session: Session, plan: JobPlan): string {
-  return [factLines(session, planFacts(session, plan)), ...planSections(session, plan)].join(
-    '\n\n',
-  );
 }

@@ -108,7 +108,7 @@ class Dataset:
 
 
 def task_of(number: int) -> Task:
-    """Of a message; a daemon of an earlier version says nothing."""
+    """The task that a message names; one without a task means classes."""
     return TASKS[max(number, types.DATASET_TASK_CLASSIFICATION)]
 
 

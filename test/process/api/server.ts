@@ -91,6 +91,7 @@ export function fakeCheckpoints(): ApiBackend['checkpoints'] {
       path: '/state/best.safetensors',
       size: 3,
       task: 'CLASSIFICATION',
+      featureNames: null,
       sha256: 'a'.repeat(64),
       parametersSha256: 'b'.repeat(64),
       model: {

@@ -8,11 +8,11 @@ import {
   type ImportRequest,
 } from '../../../src/datasets/datasets.ts';
 import type { NativeValidator } from '../../../src/datasets/read-source.ts';
-import { noChoices, type OperationRecord } from '../../../src/records/dataset-record.ts';
+import type { OperationRecord } from '../../../src/records/dataset-record.ts';
 import { createMemoryLog } from '../../support/api-fakes.ts';
 import { plainCopier } from './copier.ts';
 import { MemoryStore } from './memory-store.ts';
-import { makeFolder, never, tasksWith, trustingValidator } from './workbench.ts';
+import { makeFolder, never, noChoices, tasksWith, trustingValidator } from './workbench.ts';
 
 /** A dataset service on a temporary folder, and what its tests do with it. */
 

@@ -11,18 +11,29 @@ import { badFile, ImportFailure } from '../../../src/datasets/problems.ts';
 import type { NativeReader } from '../../../src/datasets/read-source.ts';
 import { prepareFolder, runImport } from '../../../src/datasets/run-import.ts';
 import type { ArrayCopyOptions, DatasetCounts } from '../../../src/native/contract.ts';
-import {
-  type DatasetManifest,
-  type FeatureDtype,
-  type ImportChoices,
-  type ImportFormat,
-  type ImportStory,
-  noChoices,
-  type Problem,
+import type {
+  DatasetManifest,
+  FeatureDtype,
+  ImportChoices,
+  ImportFormat,
+  ImportStory,
+  Problem,
 } from '../../../src/records/dataset-record.ts';
 import { plainCopier } from './copier.ts';
 
 /** What the tests of importers share: folders that go away, archives, and an import to try. */
+
+/** The choices of an import that asks for nothing. */
+export const noChoices: ImportChoices = {
+  featureDtype: null,
+  directed: false,
+  link: false,
+  task: null,
+  split: null,
+  ignoredColumns: [],
+  madeFeatures: null,
+  randomSplit: null,
+};
 
 const folders: string[] = [];
 

@@ -1,7 +1,7 @@
 import { HotCurve } from '../../../src/placement/hot-curve.ts';
 import type { PlacementPlan } from '../../../src/placement/island-plan.ts';
 import type { Links, RowCosts } from '../../../src/placement/links.ts';
-import { lookUp, tiersOf } from '../../../src/placement/tiers.ts';
+import { type Place, type Tiers, tiersOf } from '../../../src/placement/tiers.ts';
 import type { Random } from '../../support/random.ts';
 
 /** Made-up hotness, and what a plan comes to row by row. */
@@ -27,6 +27,16 @@ export function someHotness(random: Random, most: number): readonly number[] {
     return Math.round(value * steps * 8) / (steps * 8);
   });
   return values.sort((a, b) => b - a);
+}
+
+/** Where a device finds `rank`; null: with the host. */
+export function lookUp(tiers: Tiers, rank: number): Place | null {
+  const line = tiers.find(({ from, to }) => from <= rank && rank < to);
+  if (line === undefined) return null;
+  const [offset, hands] = [rank - line.from, line.places.length];
+  const place = line.places[offset % hands] ?? null;
+  if (place === null) return null;
+  return { device: place.device, row: place.row + Math.floor(offset / hands) };
 }
 
 /** The ranks that each device holds, by row. */

@@ -11,10 +11,10 @@ import {
 } from '../../../src/placement/links.ts';
 import { loadsOf } from '../../../src/placement/loads.ts';
 import { type PlanRequest, plainPrefix, planPlacement } from '../../../src/placement/plan.ts';
-import { lookUp, tiersOf } from '../../../src/placement/tiers.ts';
+import { tiersOf } from '../../../src/placement/tiers.ts';
 import { algorithmOne, waitsOf } from '../../support/algorithm-one.ts';
 import { forAll, type Random } from '../../support/random.ts';
-import { curveOf, rowsOf, someHotness } from './made.ts';
+import { curveOf, lookUp, rowsOf, someHotness } from './made.ts';
 
 /** Song and Jiang's running example: six nodes, by rank 1, 2, 3, 4, 5, 0; two linked devices. */
 const example = {

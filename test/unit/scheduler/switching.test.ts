@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { armStandby, standbyTakes, switchProfitNs } from '../../../src/scheduler/switching.ts';
+import { armStandby } from '../../../src/scheduler/switching.ts';
 import { forAll } from '../../support/random.ts';
 import { type SimulatedEpoch, simulateEpoch } from '../../support/simulator.ts';
+import { switchProfitNs } from '../../support/switch-profit.ts';
 
 describe('the profit of switching (GNNLab §5.4)', () => {
   test.each([
@@ -15,21 +16,18 @@ describe('the profit of switching (GNNLab §5.4)', () => {
     const standbyBatchNs = standby * 100_000_000;
     const inputs = { readyBatches, trainerBatchNs, trainers, standbyBatchNs };
     expect(switchProfitNs(inputs)).toBe(profitNs);
-    expect(standbyTakes(inputs)).toBe(profitNs > 0);
   });
 
-  test('is infinite without a normal Trainer, but an empty queue gives nothing to take', () => {
+  test('is infinite without a normal Trainer', () => {
     const inputs = { trainerBatchNs: 1, trainers: 0, standbyBatchNs: 1e9 };
     expect(switchProfitNs({ ...inputs, readyBatches: 1 })).toBe(Infinity);
-    expect(standbyTakes({ ...inputs, readyBatches: 1 })).toBe(true);
-    expect(standbyTakes({ ...inputs, readyBatches: 0 })).toBe(false);
   });
 
   test('keeps its sign where it is less than a nanosecond', () => {
     // 10/3 - 3 = 1/3 and 8/3 - 3 = -1/3.
     const inputs = { trainerBatchNs: 1, trainers: 3, standbyBatchNs: 3 };
     expect(switchProfitNs({ ...inputs, readyBatches: 10 })).toBe(1);
-    expect(standbyTakes({ ...inputs, readyBatches: 8 })).toBe(false);
+    expect(switchProfitNs({ ...inputs, readyBatches: 8 })).toBe(0);
   });
 
   test('is exact where products exceed 2^53', () => {

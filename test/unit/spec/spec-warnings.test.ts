@@ -1,9 +1,12 @@
 import { expect, test } from 'vitest';
-import type { StalenessCompensation } from '../../../src/spec/job-spec.ts';
+import type { JobSpec } from '../../../src/spec/job-spec.ts';
 import { warningsOf } from '../../../src/spec/spec-warnings.ts';
 import { resolvedSpec } from '../../support/api-fakes.ts';
 
-function warnings(staleness: number, stalenessCompensation: StalenessCompensation) {
+function warnings(
+  staleness: number,
+  stalenessCompensation: JobSpec['training']['stalenessCompensation'],
+) {
   const { training, ...rest } = resolvedSpec();
   return warningsOf({ ...rest, training: { ...training, staleness, stalenessCompensation } });
 }

@@ -296,6 +296,7 @@ TEST_CASE("an image that contradicts itself is refused, whatever its digest says
   // The only entry's best epoch, the buffer that holds it, and the reference for early stopping.
   const size_t entry_at = bytes.size() - sizeof(Sha256Digest) - 16 - sizeof(EpochEntry);
   const std::pair<size_t, uint64_t> changes[] = {
+      {8, uint64_t{336} << 32 | (kImageFormat + 1)},
       {kVersionAt, job.batches * job.epochs + 1},
       {kVersionAt, 0},
       {kVersionAt + 8, ~uint64_t{0}},
@@ -315,6 +316,7 @@ TEST_CASE("an image that contradicts itself is refused, whatever its digest says
     std::memcpy(changed.data() + at, &value, sizeof value);
     WriteWithDigest(bad, changed);
     CHECK(LoadInto(job, bad).code() == Code::kDatasetCorrupt);
+    if (at == 8) CHECK(Mentions(LoadInto(job, bad), "another version of gnnd (format 2;"));
   }
   WriteWithDigest(bad, bytes);
   CHECK(LoadInto(job, bad).ok());
