@@ -108,6 +108,11 @@ const benches = {
     script: [process.execPath, 'bench/control/run.mjs'],
     hasPeers: false,
   },
+  'loop-delay': {
+    what: "how late the daemon's loop is beside CreateJobs from images, simulations and plans",
+    script: [process.execPath, 'bench/loop-delay/run.mjs'],
+    hasPeers: false,
+  },
   accounts: {
     what: "the share of its time that an executor's stages and waits account for",
     script: [process.execPath, 'bench/accounts/run.mjs'],

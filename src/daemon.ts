@@ -119,7 +119,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const jobs = createJobs({ store, runner, native, clock, pool, ...limits });
   const { deletion, retention } = createKeepers(options, metrics, { ...shared, runner });
   const reports = reportsOf(config, { ...shared, pool, host });
-  const checkpoints = createCheckpoints({ ...shared, featuresFolder, stateDir });
+  const checkpoints = createCheckpoints({ ...shared, pool, featuresFolder, stateDir });
   let isUp = false;
   const ready = () => isUp && !runner.storeIsFailing;
   const facts = { ...options, startAtMs: clock.wallMs(), isReady: ready, runner };

@@ -1,4 +1,5 @@
-import { createCheckpointLook } from '../files/checkpoint.ts';
+import { checkpointFacts, createCheckpointLook } from '../files/checkpoint.ts';
+import { poolTask } from '../pool/pool.ts';
 import { type CheckpointRecord, recordOf, trainedJob } from './checkpoint-record.ts';
 import { createExport, type Export, type ExportsOptions } from './exports.ts';
 import { type FilePart, predictionFiles } from './predictions.ts';
@@ -18,8 +19,10 @@ export interface Checkpoints {
   predictions(jobId: string): AsyncGenerator<FilePart, void, void>;
 }
 
+const looking = poolTask(import.meta.url, '../files/checkpoint.ts', 'LONG', checkpointFacts);
+
 export function createCheckpoints(options: ExportsOptions): Checkpoints {
-  const look = createCheckpointLook();
+  const look = createCheckpointLook((folder, kind) => options.pool.run(looking, { folder, kind }));
   return {
     async list(jobId) {
       const found = trainedJob(options.store, jobId);

@@ -1,14 +1,8 @@
 import { rmSync } from 'node:fs';
-import { GnndError, messageOf } from '../base/errors.ts';
-import {
-  type CheckpointFile,
-  parametersOf,
-  parametersSha256,
-  safetensorsOf,
-} from '../files/checkpoint.ts';
-import type { CoreAddon, ModelOptions } from '../native/contract.ts';
+import { GnndError } from '../base/errors.ts';
+import type { ModelOptions } from '../native/contract.ts';
 import { type Propagations, tokensOf } from '../prepare/propagations.ts';
-import { foldMoments, foldProblem, type Moments, readMoments } from '../prepare/standardization.ts';
+import { foldProblem, type Moments, readMoments } from '../prepare/standardization.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { PropagationSource } from '../records/propagation-record.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
@@ -73,22 +67,4 @@ export async function exportedRows(
     mean: ofAll(({ mean }) => mean),
     deviation: ofAll(({ deviation }) => deviation),
   };
-}
-
-/** The checkpoint for features as they were imported. Throws CHECKPOINT_CORRUPT. */
-export async function foldedFile(
-  native: Pick<CoreAddon, 'modelManifest'>,
-  job: JobRecord,
-  model: ModelOptions,
-  { file, moments }: { readonly file: CheckpointFile; readonly moments: Moments },
-): Promise<CheckpointFile> {
-  try {
-    const manifest = native.modelManifest(model);
-    const folded = foldMoments(model, manifest, parametersOf(manifest, file), moments);
-    const bytes = Buffer.concat([...safetensorsOf(manifest, folded, { format: 'pt' })]);
-    return { ...file, bytes, parametersSha256: await parametersSha256(manifest, folded) };
-  } catch (cause) {
-    const details = { resource: `jobs/${job.id}`, cause };
-    throw new GnndError('CHECKPOINT_CORRUPT', messageOf(cause), details);
-  }
 }

@@ -6,15 +6,11 @@ import { GnndError, messageOf } from '../base/errors.ts';
 import { createLine } from '../base/line.ts';
 import { readRegular } from '../base/regular-file.ts';
 import { countsOf, requireReady } from '../datasets/ready-dataset.ts';
-import {
-  type CheckpointFile,
-  type CheckpointKind,
-  parametersOf,
-  readCheckpoint,
-} from '../files/checkpoint.ts';
+import { type CheckpointFile, type CheckpointKind, parametersOf } from '../files/checkpoint.ts';
 import type { CoreAddon, ModelOptions, PredictOptions } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
 import { taskTopologyPlace } from '../plan/memory-plan.ts';
+import { type Pool, poolTask } from '../pool/pool.ts';
 import type { DataWitness } from '../prepare/data-witness.ts';
 import {
   type FeaturesRequest,
@@ -35,13 +31,8 @@ import type { Store } from '../store/store.ts';
 import { predict } from '../supervisor/prediction.ts';
 import { corrupt, read, recordOfFile, type TrainedJob, trainedJob } from './checkpoint-record.ts';
 import { createLedger, type ExportPart, summaryParts } from './export-files.ts';
-import {
-  checkFold,
-  exportedRows,
-  foldedFile,
-  momentsOf,
-  sourceOf,
-} from './export-standardization.ts';
+import { checkpointFile, foldedCheckpoint } from './export-model.ts';
+import { checkFold, exportedRows, momentsOf, sourceOf } from './export-standardization.ts';
 
 /** What a job left, as files to take away: its model, what it predicts, and what they are. */
 
@@ -58,6 +49,7 @@ export interface ExportRequest {
 export interface ExportsOptions {
   readonly store: Store;
   readonly native: CoreAddon;
+  readonly pool: Pool;
   readonly topologies: Topologies;
   readonly witness: DataWitness;
   readonly propagations: Pick<Propagations, 'moments' | 'open' | 'hold'>;
@@ -66,6 +58,9 @@ export interface ExportsOptions {
   /** Its log folder takes the children's logs. */
   readonly stateDir: string;
 }
+
+const reading = poolTask(import.meta.url, './export-model.ts', 'LONG', checkpointFile);
+const folding = poolTask(import.meta.url, './export-model.ts', 'LONG', foldedCheckpoint);
 
 const memoryBytesMin = 2 ** 20;
 const pieceBytes = 256 * 1024;
@@ -87,14 +82,18 @@ export function createExport(options: ExportsOptions): Export {
   return async function* exportOne(request, signal) {
     checkRequest(request);
     const found = trainedJob(options.store, request.jobId);
-    const file = await read(found, request.kind, readCheckpoint);
+    const file = await read(found, request.kind, async (folder, kind) =>
+      withBuffer(await options.pool.run(reading, { folder, kind }, signal)),
+    );
     const record = recordOfFile(found, request.kind, file);
     const { model } = file;
     if (request.foldStandardization) checkFold(found.job, model);
     const moments = await standardizationOf(options, found.job, model, { request, signal });
     const exported =
       request.foldStandardization && moments !== null
-        ? await foldedFile(options.native, found.job, model, { file, moments })
+        ? await read(found, request.kind, async (folder, kind) =>
+            withBuffer(await options.pool.run(folding, { folder, kind, model, moments }, signal)),
+          )
         : file;
     const { predictions: nodes, memoryBytes } = request;
     const prediction =
@@ -127,6 +126,12 @@ export function createExport(options: ExportsOptions): Export {
       ledger.files(),
     );
   };
+}
+
+/** What crossed from a thread has no class. */
+function withBuffer(file: CheckpointFile): CheckpointFile {
+  const { buffer, byteOffset, byteLength } = file.bytes;
+  return { ...file, bytes: Buffer.from(buffer, byteOffset, byteLength) };
 }
 
 function checkRequest({ memoryBytes }: ExportRequest): void {

@@ -165,6 +165,18 @@ export async function readCheckpoint(
   }
 }
 
+/** One file of a checkpoint folder. */
+export interface CheckpointPlace {
+  readonly folder: string;
+  readonly kind: CheckpointKind;
+}
+
+/** As `readCheckpoint`, without the bytes. A task of the pool. */
+export async function checkpointFacts({ folder, kind }: CheckpointPlace): Promise<CheckpointFacts> {
+  const { bytes: _, ...facts } = await readCheckpoint(folder, kind);
+  return facts;
+}
+
 /** Answers as `readCheckpoint` does, but for the bytes. */
 export type CheckpointLook = (folder: string, kind: CheckpointKind) => Promise<CheckpointFacts>;
 
@@ -175,9 +187,7 @@ const rememberedMax = 1000;
  * Looks that read one file at a time, and each only once until it or its manifest changes: a list
  * of checkpoints is asked for often.
  */
-export function createCheckpointLook(
-  read: (folder: string, kind: CheckpointKind) => Promise<CheckpointFile> = readCheckpoint,
-): CheckpointLook {
+export function createCheckpointLook(read: CheckpointLook): CheckpointLook {
   const line = createLine();
   const known = new Map<string, { readonly stamp: string; readonly facts: CheckpointFacts }>();
   return async (folder, kind) => {
@@ -188,7 +198,7 @@ export function createCheckpointLook(
       const stamp = (await Promise.all(stamps)).join();
       const before = known.get(path);
       if (before?.stamp === stamp) return before.facts;
-      const { bytes: _, ...facts } = await read(folder, kind);
+      const facts = await read(folder, kind);
       known.delete(path);
       known.set(path, { stamp, facts });
       const [oldest] = known.keys();

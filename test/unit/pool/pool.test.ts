@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { GnndError } from '../../../src/base/errors.ts';
 import { createPool, type Pool, poolTask } from '../../../src/pool/pool.ts';
 import { readSources } from '../tidy/sources.ts';
-import { die, dieLater, double, hold, spin, throwAsTold } from './tasks.mjs';
+import { die, dieLater, double, hold, makeArrays, spin, throwAsTold } from './tasks.mjs';
 
 const here = import.meta.url;
 const [doubling, holding, spinning, dying, dyingLater, throwing] = [
@@ -49,6 +49,16 @@ test('each call gets its own answer, however many come at once', async () => {
   const numbers = Array.from({ length: 100 }, (_, i) => i);
   const found = await Promise.all(numbers.map((number) => threads.run(doubling, number)));
   expect(found).toEqual(numbers.map((number) => 2 * number));
+});
+
+test('arrays come back whole, whether their memory changes hands or is copied', async () => {
+  const making = poolTask(here, './tasks.mjs', 'SHORT', makeArrays);
+  const threads = pool();
+  for (const length of [1, 100_000, 100_000]) {
+    const { own, part } = await threads.run(making, length);
+    expect([own.length, part.length]).toEqual([length, length]);
+    expect([new Set(own), new Set(part)]).toEqual([new Set([7]), new Set([1])]);
+  }
 });
 
 test('a task that throws rejects its call with the same error', async () => {

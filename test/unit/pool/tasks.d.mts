@@ -1,4 +1,9 @@
 export declare function double(number: number): number;
+export declare function makeArrays(length: number): {
+  readonly own: Uint8Array;
+  readonly part: Uint8Array;
+  readonly length: number;
+};
 export declare function spin(flag: Int32Array): never;
 export declare function hold(flag: Int32Array): string;
 export declare function die(input: null): never;

@@ -2,6 +2,12 @@
 
 export const double = (number) => 2 * number;
 
+/** One array with memory of its own, one that lies in memory shared with others. */
+export function makeArrays(length) {
+  const shared = new Uint8Array(2 * length).fill(1);
+  return { own: Buffer.alloc(length, 7), part: shared.subarray(length), length };
+}
+
 /** Works without a pause until its thread is ended. */
 export function spin(flag) {
   Atomics.store(flag, 0, 1);
