@@ -367,7 +367,7 @@ class RowsWork final : public TorchWork {
 
   void TakeLabels(RowBuffer* buffer) const {
     buffer->nodes.resize(buffer->rows.size());
-    const bool classifies = options_.task == Task::kClassification;
+    const bool classifies = !files_.targets.labels.empty();
     if (!classifies) files_.targets.Read(buffer->rows, &buffer->targets);
     buffer->targets.labels.resize(classifies ? buffer->rows.size() : 0);
     const auto count = static_cast<uint32_t>(buffer->rows.size());
