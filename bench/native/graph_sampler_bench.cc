@@ -31,7 +31,7 @@
 #include "core/base/check.h"
 #include "core/base/clock.h"
 #include "core/base/memfd.h"
-#include "core/batch/seeds.h"
+#include "core/item/item_range.h"
 #include "core/sample/sampler.h"
 #include "file_graph.h"
 #include "served_bench.h"

@@ -20,9 +20,9 @@
 
 #include "core/base/check.h"
 #include "core/base/clock.h"
-#include "core/batch/seeds.h"
 #include "core/feature/hot_order.h"
 #include "core/feature/hotness.h"
+#include "core/item/item_range.h"
 #include "core/prepare/presample.h"
 #include "core/sample/sampler.h"
 #include "file_graph.h"

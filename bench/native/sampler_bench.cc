@@ -28,7 +28,7 @@
 #include "core/base/check.h"
 #include "core/base/huge_array.h"
 #include "core/base/memfd.h"
-#include "core/batch/seeds.h"
+#include "core/item/item_range.h"
 #include "core/sample/sampler.h"
 #include "power_law_graph.h"
 #include "sampler_lines.h"

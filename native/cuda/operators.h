@@ -28,7 +28,7 @@ namespace gnnd::cuda {
 // edges of a hop, and seeds.
 uint32_t TileWords(uint64_t n);
 
-// The seeds first .. first + count of an epoch (core/batch/seeds.h): positions of the keyed
+// The seeds first .. first + count of an epoch (core/item/item_range.h): positions of the keyed
 // permutation of the train nodes.
 void SeedsOfBatch(const Queue& queue, const BatchKey& key, const uint32_t* train_nodes,
                   uint32_t num_train_nodes, uint32_t first, uint32_t count, uint32_t* seeds);

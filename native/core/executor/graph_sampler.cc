@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/base/cpu.h"
-#include "core/batch/seeds.h"
+#include "core/item/item_range.h"
 
 namespace gnnd {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/batch/permute.h"
 #include "core/graph/npy.h"
+#include "core/item/item_range.h"
 #include "core/prepare/range_moments.h"
 
 namespace gnnd {
@@ -42,8 +42,7 @@ void AppendSplit(std::span<const int64_t> ids, uint32_t split, const Propagation
   const auto n = static_cast<uint32_t>(ids.size());
   std::vector<uint32_t> places(n);
   if (plan.permuted && n > 0) {
-    BestLoops<PermuteLoops>().permute(KeyOf(plan.random_seed), kRowOrderEpoch + split, n, 0, n,
-                                      places.data());
+    ItemOrder{plan.random_seed, kRowOrderEpoch + split, n}.Write({0, n}, places.data());
   } else {
     for (uint32_t i = 0; i < n; ++i) places[i] = i;
   }

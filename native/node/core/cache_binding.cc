@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/batch/seeds.h"
 #include "core/feature/favoured.h"
 #include "core/feature/host_tier.h"
 #include "core/feature/hot_order.h"
+#include "core/item/item_range.h"
 #include "core/prepare/cache_report.h"
 #include "core/prepare/hot_curve.h"
 #include "core/prepare/presample.h"

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "core/batch/seeds.h"
+#include "core/item/item_range.h"
 #include "test/cuda/device_sampler.h"
 #include "test/cuda/orders.h"
 #include "test/support/sampling.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/mapping.h"
-#include "core/batch/seeds.h"
+#include "core/item/item_range.h"
 #include "core/sample/device_sampler.h"
 #include "test/device/support.h"
 #include "test/support/sampling.h"

@@ -8,6 +8,7 @@
 #include "core/feature/open_rows.h"
 #include "core/model/row_manifest.h"
 #include "core/prepare/propagation.h"
+#include "train/tasks/task.h"
 
 namespace gnnd {
 namespace {
@@ -17,25 +18,10 @@ constexpr uint64_t kStretchBytes = uint64_t{1} << 20;
 // What labels.npy holds, which is as the dataset's (docs/formats/propagation.md).
 Status ReadTargets(const RowsOptions& options, uint64_t rows, RowFiles* files) {
   NodeTargets* const targets = &files->targets;
-  const uint64_t width = options.model.out_dim;
   targets->task = options.task;
   targets->width = options.model.out_dim;
   targets->ranked_columns = options.ranked_columns;
-  switch (options.task) {
-    case Task::kClassification:
-      GNND_TRY(files->labels.Expect({NpyType::kInt32}, {rows}));
-      targets->labels = files->labels.values<int32_t>();
-      break;
-    case Task::kMultiLabel:
-      GNND_TRY(files->labels.Expect({NpyType::kUint8}, {rows, width}));
-      targets->label_bits = files->labels.values<uint8_t>();
-      break;
-    case Task::kRegression:
-      GNND_TRY(files->labels.Expect({NpyType::kFloat32}, {rows, width}));
-      targets->values = files->labels.values<float>();
-      break;
-  }
-  return Status::Ok();
+  return TaskOf(options.task).Bind(files->labels, rows, targets);
 }
 
 }  // namespace

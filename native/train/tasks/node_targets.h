@@ -8,7 +8,8 @@
 #include "core/graph/dataset.h"
 #include "core/ledger/eval_result.h"
 
-// What is learnt of nodes, by the dataset's task, and how far from it a model's outputs are.
+// What is known of nodes, by the dataset's task (task.h), and how far from it a model's outputs
+// are.
 
 namespace gnnd {
 
@@ -39,27 +40,18 @@ struct NodeTargets {
   const char* what() const;
   // REQUIRES: each Has its target.
   void Read(std::span<const uint32_t> nodes, TargetRows* rows) const;
-  void ReadValues(uint64_t node, float* to) const;  // not of kClassification
 };
 
 // Adds nodes and what a model says of them to a chunk's result.
 class EvalCount {
  public:
   // `with_loss`: and their loss.
-  EvalCount(const NodeTargets& targets, bool with_loss, EvalResult* result)
-      : targets_(targets), with_loss_(with_loss), result_(result) {
-    if (targets.task != Task::kRegression) result->classes.resize(targets.width);
-  }
+  EvalCount(const NodeTargets& targets, bool with_loss, EvalResult* result);
   void Add(uint64_t node, std::span<const float> outputs);
   // kNumericDivergence when the loss, or an error, is not finite.
   Status Finish() const;
 
  private:
-  void AddClass(uint64_t node, std::span<const float> logits);
-  void AddScores(uint64_t node, std::span<const float> logits);
-  void AddLabels(std::span<const float> logits);
-  void AddErrors(std::span<const float> outputs);
-
   const NodeTargets& targets_;
   const bool with_loss_;
   EvalResult* const result_;

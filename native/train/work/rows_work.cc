@@ -14,9 +14,9 @@
 
 #include "core/base/check.h"
 #include "core/base/prefetch.h"
-#include "core/batch/permute.h"
 #include "core/draw/row_order.h"
 #include "core/graph/npy.h"
+#include "core/item/item_range.h"
 #include "core/model/parameter_digest.h"
 #include "core/model/row_manifest.h"
 #include "core/prepare/propagation.h"
@@ -269,25 +269,23 @@ class RowsWork final : public TorchWork {
   // The batch's rows, from its key alone.
   void BatchRuns(const BatchKey& key, std::vector<RowRun>* runs) {
     const auto train = static_cast<uint32_t>(options_.train);
-    const PhiloxKey philox = KeyOf(options_.random_seed);
-    const uint32_t begin = key.batch * options_.batch_size;
-    GNND_CHECK(begin < train);
-    const uint32_t end = begin + std::min(options_.batch_size, train - begin);
+    const ItemRange range = ItemRange::OfBatch(key.batch, options_.batch_size, train);
     runs->clear();
     if (options_.chunk == 1) {
       // The same order, many positions at a time.
-      permuted_.resize(end - begin);
-      ParallelRows(end - begin, kGrainDraws, [&](uint32_t from, uint32_t to) {
-        BestLoops<PermuteLoops>().permute(philox, key.epoch, train, begin + from, to - from,
-                                          permuted_.data() + from);
+      permuted_.resize(range.size());
+      const ItemOrder order{options_.random_seed, key.epoch, train};
+      ParallelRows(range.size(), kGrainDraws, [&](uint32_t from, uint32_t to) {
+        order.Write({range.begin + from, range.begin + to}, permuted_.data() + from);
       });
       runs->resize(permuted_.size());
       for (size_t i = 0; i < permuted_.size(); ++i) (*runs)[i] = {permuted_[i], 1};
       return;
     }
-    const RowOrder order = RowOrderOf(philox, key.epoch, train, options_.chunk);
-    for (uint32_t at = begin; at < end; at += runs->back().count) {
-      runs->push_back(RowRunAt(order, at, end));
+    const RowOrder order =
+        RowOrderOf(KeyOf(options_.random_seed), key.epoch, train, options_.chunk);
+    for (uint32_t at = range.begin; at < range.end; at += runs->back().count) {
+      runs->push_back(RowRunAt(order, at, range.end));
     }
   }
 
@@ -369,7 +367,7 @@ class RowsWork final : public TorchWork {
 
   void TakeLabels(RowBuffer* buffer) const {
     buffer->nodes.resize(buffer->rows.size());
-    const bool classifies = options_.task == Task::kClassification;
+    const bool classifies = !files_.targets.labels.empty();
     if (!classifies) files_.targets.Read(buffer->rows, &buffer->targets);
     buffer->targets.labels.resize(classifies ? buffer->rows.size() : 0);
     const auto count = static_cast<uint32_t>(buffer->rows.size());

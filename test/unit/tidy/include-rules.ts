@@ -15,6 +15,7 @@ export const coreRanks: Readonly<Record<string, number>> = {
   model: 5,
   history: 4,
   batch: 3,
+  item: 3,
   graph: 3,
   draw: 2,
   vec: 1,

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/batch/permute.h"
+#include "core/item/permute.h"
 
 namespace gnnd {
 namespace {

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "core/batch/layout.h"
-#include "core/batch/seeds.h"
 #include "core/draw/philox.h"
 #include "core/executor/hot_rank_marker.h"
 #include "core/feature/footprint.h"
 #include "core/feature/hot_order.h"
+#include "core/item/item_range.h"
 #include "core/prepare/cache_report.h"
 #include "core/prepare/rank_nodes.h"
 #include "core/sample/sampler.h"

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/batch/seeds.h"
 #include "core/feature/hot_order.h"
+#include "core/item/item_range.h"
 #include "test/support/graphs.h"
 #include "test/support/sampling.h"
 

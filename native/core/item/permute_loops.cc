@@ -1,5 +1,5 @@
-#include "core/batch/permute.h"
 #include "core/draw/philox_lanes.h"
+#include "core/item/permute.h"
 #include "core/vec/vec.h"
 
 namespace gnnd::GNND_SET {
