@@ -15,7 +15,7 @@ import {
   processesWithSegments,
   unlistedFiles,
 } from '../support/leftovers.ts';
-import { Patience } from '../support/patience.ts';
+import { Patience } from '../support/until.ts';
 import { differences, forgotten, logged, oddHistory, type Twin } from './expectations.ts';
 import type { Blow, Hit, Role, Round, Script } from './plan.ts';
 import type { Tally } from './tally.ts';

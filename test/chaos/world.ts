@@ -18,9 +18,9 @@ import {
   type WatchJobResponse,
   WatchJobResponseSchema,
 } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
-import { type DaemonOptions, executorPids, hangMs, TestDaemon } from '../support/daemon.ts';
+import { type DaemonOptions, executorPids, TestDaemon } from '../support/daemon.ts';
 import { linkOf } from '../support/leftovers.ts';
-import { Patience } from '../support/patience.ts';
+import { hangMs, Patience } from '../support/until.ts';
 import type { Role } from './plan.ts';
 
 /** A daemon that may be killed at any moment, its clients, and what it has acknowledged. */

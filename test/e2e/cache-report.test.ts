@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
+import { until } from '../support/until.ts';
 
 /** What `gnnctl cache report` says, and that it is so. */
 
@@ -109,12 +110,7 @@ test('a call that is cancelled leaves no process behind', async () => {
     ...['--address', daemon.address, 'cache', 'report', 'citeseer'],
     ...['--epochs', '100', '--batch-size', '1', '--fanouts', '-1,-1,-1'],
   ]);
-  while (executorPids(daemon.pid).length === 0) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await until(() => executorPids(daemon.pid).length > 0);
   child.kill('SIGKILL');
-  while (executorPids(daemon.pid).length > 0) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  expect(executorPids(daemon.pid)).toEqual([]);
+  await until(() => executorPids(daemon.pid).length === 0);
 });

@@ -7,6 +7,7 @@ import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { PlacementPolicy, StandbyPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
 import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import { executorPids, TestDaemon } from '../support/daemon.ts';
+import { until } from '../support/until.ts';
 
 /** Caching moves rows, never bits: with any policy and any size the same model comes out. */
 
@@ -178,11 +179,7 @@ test('a job that is cancelled while nodes are ranked leaves nothing running', as
   });
   await daemon.until('cancelled', ({ startTime }) => startTime !== undefined);
   await daemon.call(JobService.method.cancelJob, { name: 'jobs/cancelled' });
-  for (;;) {
-    const job = await daemon.job('cancelled');
-    if (job.endTime !== undefined) break;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  await until(async () => (await daemon.job('cancelled')).endTime);
   expect(executorPids(daemon.pid)).toEqual([]);
 });
 

@@ -21,10 +21,11 @@ import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
-import { executorPids, hangMs, repository, TestDaemon } from '../support/daemon.ts';
+import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
 import { findPython, geometricPython, runPython } from '../support/python.ts';
 import { ringGraph } from '../support/ring-graph.ts';
 import { skipped } from '../support/skipped.ts';
+import { hangMs, until } from '../support/until.ts';
 import { createTestIo } from '../unit/cli/test-io.ts';
 
 /** What `gnnctl checkpoint export` writes is what the job left, and what it predicts. */
@@ -283,17 +284,8 @@ function startExport() {
   return call;
 }
 
-async function predictor(): Promise<number> {
-  for (;;) {
-    const [pid] = executorPids(daemon.pid);
-    if (pid !== undefined) return pid;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
-async function untilGone(pid: number): Promise<void> {
-  while (existsSync(`/proc/${pid}`)) await new Promise((resolve) => setTimeout(resolve, 5));
-}
+const predictor = () => until(() => executorPids(daemon.pid)[0]);
+const untilGone = (pid: number) => until(() => !existsSync(`/proc/${pid}`));
 
 test('a client that goes away takes the predicting process with it', async () => {
   for (const pid of executorPids(daemon.pid)) await untilGone(pid);

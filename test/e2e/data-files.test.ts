@@ -12,6 +12,7 @@ import type { Operation } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { daemonExit, gnnctlExit } from '../../src/base/exit-codes.ts';
 import { executorPids, repository, spawnDaemon, TestDaemon } from '../support/daemon.ts';
 import { refusalOf } from '../support/refusal.ts';
+import { until } from '../support/until.ts';
 import { folderOf, makeFolder, pathGraph } from '../unit/datasets/workbench.ts';
 
 /**
@@ -100,12 +101,8 @@ describe('an import that hangs', () => {
   /** Stops the next process that the daemon starts. */
   async function stopNext(): Promise<void> {
     const before = new Set(executorPids(daemon.pid));
-    for (;;) {
-      const [pid] = executorPids(daemon.pid).filter((candidate) => !before.has(candidate));
-      if (pid !== undefined) process.kill(pid, 'SIGSTOP');
-      if (pid !== undefined) return;
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
+    const next = () => executorPids(daemon.pid).find((candidate) => !before.has(candidate));
+    process.kill(await until(next, { everyMs: 2 }), 'SIGSTOP');
   }
 
   /** Calls that ask for an operation's end: gnnctl heeds Ctrl-C from before its first one. */
@@ -148,7 +145,7 @@ describe('an import that hangs', () => {
       said += text;
     });
     await stopped;
-    while ((await waitsSoFar()) === waitsBefore) await new Promise((r) => setTimeout(r, 20));
+    await until(async () => (await waitsSoFar()) > waitsBefore);
     gnnctl.kill('SIGINT');
     const code = await new Promise((resolve) => gnnctl.once('close', resolve));
     expect(code).toBe(gnnctlExit.INTERRUPTED);

@@ -31,6 +31,7 @@ import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
 import { writeLargeGraph } from '../support/large-graph.ts';
 import { findPython, pythonScripts, runPython } from '../support/python.ts';
 import { skipped } from '../support/skipped.ts';
+import { until } from '../support/until.ts';
 import { createTestIo } from '../unit/cli/test-io.ts';
 import { int64 } from '../unit/datasets/workbench.ts';
 
@@ -449,7 +450,7 @@ test.each(Object.keys(large))('%s: the same bytes from any crew, killed or not',
   expect(computedRows().at(-1)).toBeLessThanOrEqual(total - done);
   // What attempts left for each other goes with the job's end.
   const left = () => readdirSync(join(daemon.folder, 'state', 'jobs', uid)).sort();
-  while (left().length > 2) await new Promise((resolve) => setTimeout(resolve, 20));
+  await until(() => left().length <= 2);
   expect(left()).toEqual(['attempts', 'predictions']);
 });
 

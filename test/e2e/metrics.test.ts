@@ -7,8 +7,9 @@ import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { PlacementPolicy, StandbyPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
-import { hangMs, repository, TestDaemon } from '../support/daemon.ts';
+import { repository, TestDaemon } from '../support/daemon.ts';
 import { skipped } from '../support/skipped.ts';
+import { until } from '../support/until.ts';
 
 /** What a scraper sees of a running job: numbers that move, and only promised series. */
 
@@ -65,13 +66,11 @@ async function scrape(): Promise<Scrape> {
 
 /** Scrapes until `holds`; a scrape asked for too soon would only repeat the one before. */
 async function scrapeUntil(holds: (scrape: Scrape) => boolean) {
-  const deadline = Date.now() + hangMs;
-  for (;;) {
+  const look = async () => {
     const seen = await scrape();
-    if (holds(seen)) return seen;
-    if (Date.now() > deadline) throw new Error(`not within ${hangMs} ms:\n${seen.text}`);
-    await new Promise((resolve) => setTimeout(resolve, renderingMaxAgeMs / 5));
-  }
+    return holds(seen) ? seen : null;
+  };
+  return until(look, { everyMs: renderingMaxAgeMs / 5 });
 }
 
 function spec(epochs: number, standby: StandbyPolicy) {

@@ -7,6 +7,7 @@ import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts'
 import { LinkLayout, PlacementWay } from '../../src/api/gen/gnnd/v1/placement_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
 import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
+import { until } from '../support/until.ts';
 import { createTestIo } from '../unit/cli/test-io.ts';
 
 /** What `gnnctl placement simulate` says, and that it agrees with the cache report. */
@@ -134,11 +135,7 @@ test('a call that is cancelled leaves no process behind', async () => {
   const gnnctl = join(repository, 'dist', 'cli', 'main.js');
   const all = ['--address', daemon.address, 'placement', 'simulate', 'citeseer', ...endless];
   const child = execFile(process.execPath, [gnnctl, ...all]);
-  const until = async (isSo: (pids: readonly number[]) => boolean) => {
-    while (!isSo(executorPids(daemon.pid))) await new Promise((wake) => setTimeout(wake, 10));
-  };
-  await until((pids) => pids.length > 0);
+  await until(() => executorPids(daemon.pid).length > 0);
   child.kill('SIGKILL');
-  await until((pids) => pids.length === 0);
-  expect(executorPids(daemon.pid)).toEqual([]);
+  await until(() => executorPids(daemon.pid).length === 0);
 });

@@ -18,6 +18,7 @@ import type { Operation } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { executorPids, TestDaemon } from '../support/daemon.ts';
 import { refusalOf } from '../support/refusal.ts';
 import { skipped } from '../support/skipped.ts';
+import { until } from '../support/until.ts';
 
 /** Propagation through a real daemon: its files, and what becomes of them in bad times. */
 
@@ -68,12 +69,11 @@ const long: Request = {
 
 async function untilAtWork(operation: Operation, at = daemon): Promise<void> {
   const { getOperation } = DatasetService.method;
-  for (;;) {
+  await until(async () => {
     const { done, progress } = await at.call(getOperation, { name: operation.name });
     if (done) throw new Error('it was too quick');
-    if (progress > 0.05) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+    return progress > 0.05;
+  });
 }
 
 describe('a propagation', () => {

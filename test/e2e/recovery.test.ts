@@ -10,6 +10,7 @@ import { evaluationsOf, expectEveryBatchOnce, modelsOf } from '../support/crews.
 import { executorPids, spawnDaemon, TestDaemon } from '../support/daemon.ts';
 import { expectStopped } from '../support/early-stop.ts';
 import { processesWithSegments } from '../support/leftovers.ts';
+import { until } from '../support/until.ts';
 
 /** What is left when the daemon dies, and what a new one makes of it. */
 
@@ -52,11 +53,6 @@ const stopsEarly = {
 
 const inMidTraining = ({ state, progress }: Job) =>
   state === JobState.RUNNING && (progress?.epoch ?? 0) >= 2;
-
-/** Waits for what other processes bring about; `npm run bench -- recovery` measures how soon. */
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20));
-}
 
 const lockFiles = { 'as it is': () => {}, 'whose LOCK was removed': () => rmSync(lockPath()) };
 const lockPath = () => join(daemon.folder, 'state', 'LOCK');

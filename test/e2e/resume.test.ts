@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as later } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
@@ -16,6 +15,7 @@ import {
   type SpecInit,
 } from '../support/crews.ts';
 import { executorPids, TestDaemon } from '../support/daemon.ts';
+import { until } from '../support/until.ts';
 
 /** Interrupted jobs go on from their newest image, and end like one that never was. */
 
@@ -188,7 +188,7 @@ test('a job whose image is its very end begins once more, and ends', async () =>
   await daemon.until('at-its-end', ({ progress }) => (progress?.epoch ?? 0) >= 2);
   // Executors go on to the end; the daemon takes up so many epochs at a look, and is told to stop.
   process.kill(daemon.pid, 'SIGSTOP');
-  while (executorPids(daemon.pid).length > 0) await later(20);
+  await until(() => executorPids(daemon.pid).length === 0);
   process.kill(daemon.pid, 'SIGTERM');
   process.kill(daemon.pid, 'SIGCONT');
   daemon.client.close();
@@ -257,6 +257,4 @@ test('what a daemon could not remove, the next one does', async () => {
   await gone(stale);
 });
 
-async function gone(path: string): Promise<void> {
-  while (existsSync(path)) await new Promise((resolve) => setTimeout(resolve, 20));
-}
+const gone = (path: string) => until(() => !existsSync(path));

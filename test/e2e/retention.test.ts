@@ -8,6 +8,7 @@ import { watchJob } from '../../src/cli/read/watch-stream.ts';
 import { createApiClient } from '../../src/cli/session/client.ts';
 import type { SpecInit } from '../support/crews.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';
+import { until } from '../support/until.ts';
 import { createTestIo } from '../unit/cli/test-io.ts';
 
 /** What a user deletes is gone, and what the daemon may remove goes; nothing else does. */
@@ -38,10 +39,6 @@ async function gnnctlOf({ address }: TestDaemon, ...args: readonly string[]) {
 const gnnctl = (...args: readonly string[]) => gnnctlOf(daemon, ...args);
 
 const jobFolders = () => readdirSync(join(daemon.folder, 'state', 'jobs'));
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20));
-}
 
 test('gnnctl deletes an ended job with its files; its id can be used again', async () => {
   await daemon.createJob('mine', spec(1));

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { executorPids, repository } from '../support/daemon.ts';
+import { until } from '../support/until.ts';
 
 /** `gnnd run`: what an engine starts, stops and starts again. */
 
@@ -48,11 +49,11 @@ async function ended({ process, said }: Running): Promise<{ code: number | null;
 }
 
 /** Until it has said such a thing. */
-async function until(running: Running, what: RegExp): Promise<void> {
-  while (!what.test(running.said())) {
+async function says(running: Running, what: RegExp): Promise<void> {
+  await until(() => {
     if (running.process.exitCode !== null) throw new Error(running.said());
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+    return what.test(running.said());
+  });
 }
 
 function digestIn(state: string): string {
@@ -68,7 +69,7 @@ describe('gnnd run', () => {
     expect(undisturbed).toMatchObject({ code: 0, said: expect.stringContaining('SUCCEEDED') });
 
     const stopped = start('parts');
-    await until(stopped, /epoch +2\//);
+    await says(stopped, /epoch +2\//);
     const pid = stopped.process.pid ?? 0;
     stopped.process.kill('SIGTERM');
     expect(await ended(stopped)).toMatchObject({
@@ -78,7 +79,7 @@ describe('gnnd run', () => {
     expect(executorPids(pid)).toEqual([]);
 
     const killed = start('parts');
-    await until(killed, /it goes on[\s\S]*RUNNING, training[\s\S]*epoch/);
+    await says(killed, /it goes on[\s\S]*RUNNING, training[\s\S]*epoch/);
     killed.process.kill('SIGKILL');
     expect(await ended(killed)).toMatchObject({ code: null });
 

@@ -6,6 +6,7 @@ import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import { executorPids, TestDaemon } from '../support/daemon.ts';
+import { until } from '../support/until.ts';
 
 /** One topology per host in shared memory, whoever samples from it. */
 
@@ -59,10 +60,6 @@ async function loaded(id: string): Promise<boolean> {
   const { uid } = await daemon.job(id);
   const folder = join(daemon.folder, 'state', 'jobs', uid, 'attempts', '1', 'log');
   return readdirSync(folder).includes('load.log');
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
 test('two jobs on one dataset share one topology, which outlives them', async () => {

@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   cpSync,
@@ -27,6 +27,7 @@ import {
   TestDaemon,
 } from '../support/daemon.ts';
 import { skipped } from '../support/skipped.ts';
+import { until } from '../support/until.ts';
 
 /** What a daemon finds around it: streams that nobody reads, signals and variables of others. */
 
@@ -118,6 +119,16 @@ function portsOf(pid: number): readonly number[] {
   );
 }
 
+/** Waits until a plain Node that gets the same signal, only later, has opened its debugger. */
+async function untilOthersOpen(): Promise<void> {
+  const runs = "console.log('runs'); setInterval(() => {}, 2 ** 30)";
+  const other = spawn(process.execPath, ['--inspect-port=0', '-e', runs]);
+  await once(other.stdout, 'data');
+  other.kill('SIGUSR1');
+  await until(() => portsOf(other.pid ?? 0).length > 0);
+  other.kill('SIGKILL');
+}
+
 describe('nobody gets a debugger, nor a core file', () => {
   const inspected = {
     'by a signal': {},
@@ -134,7 +145,7 @@ describe('nobody gets a debugger, nor a core file', () => {
     const children = executorPids(daemon.pid);
     expect(children.length).toBeGreaterThan(0);
     for (const pid of [daemon.pid, ...children]) process.kill(pid, 'SIGUSR1');
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await untilOthersOpen();
     expect(portsOf(daemon.pid)).toEqual(own);
     expect(executorPids(daemon.pid)).toEqual(children);
     for (const pid of children) {

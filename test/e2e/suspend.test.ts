@@ -138,14 +138,14 @@ test('a cancelled job is tried again from its newest image, or from its beginnin
   await daemon.until('retried', (now) => inEpoch(3)(now) && imagesOf(now).length > 0);
   await daemon.call(cancelJob, named('retried'));
   await expect(daemon.call(suspendJob, named('retried'))).rejects.toThrow('cannot be suspended');
-  await ended('retried', JobState.CANCELLED);
+  await daemon.until('retried', inState(JobState.CANCELLED));
   await expect(daemon.call(suspendJob, named('retried'))).rejects.toThrow('CANCELLED');
   await expect(daemon.call(resumeJob, named('retried'))).rejects.toThrow('CANCELLED');
   const retried = await daemon.call(retryJob, named('retried'));
   expect(retried.endTime).toBeUndefined();
   await daemon.until('retried', inEpoch(4));
   await daemon.call(cancelJob, named('retried'));
-  const before = await ended('retried', JobState.CANCELLED);
+  const before = await daemon.until('retried', inState(JobState.CANCELLED));
   expect(before.attempts[1]?.resumed).toBeDefined();
   await daemon.call(retryJob, { ...named('retried'), fromBeginning: true });
   const job = await daemon.succeeded('retried');
@@ -165,11 +165,3 @@ test('a job of higher priority takes the devices of a preemptible one, which goe
   expect(job.attempts[1]?.resumed?.epochs).toBeGreaterThanOrEqual(3);
   expectSameModel(job);
 });
-
-async function ended(id: string, state: JobState): Promise<Job> {
-  for (;;) {
-    const job = await daemon.job(id);
-    if (job.state === state) return job;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}

@@ -21,6 +21,7 @@ import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { formatNpyHeader } from '../../src/datasets/npy.ts';
 import { executorPids, TestDaemon } from '../support/daemon.ts';
+import { until } from '../support/until.ts';
 
 /**
  * A file that shrinks while it is mapped is SIGBUS for whoever reads it, as a bad block of a disk
@@ -77,10 +78,8 @@ function enlarge(folder: string, id: string): void {
 
 /** Shrinks a file once a process of the daemon's reads it where it is mapped. */
 async function shrinkWhenMapped(path: string): Promise<void> {
-  for (;;) {
-    if (executorPids(daemon.pid).some((pid) => mapsOf(pid).includes(path))) break;
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
+  const isMapped = () => executorPids(daemon.pid).some((pid) => mapsOf(pid).includes(path));
+  await until(isMapped, { everyMs: 2 });
   truncateSync(path, 4096);
 }
 

@@ -4,6 +4,7 @@ import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { pair, type SpecInit } from '../support/crews.ts';
 import { executorPids, TestDaemon } from '../support/daemon.ts';
+import { frozen, until } from '../support/until.ts';
 
 /** Processes that are stopped: who is killed for it, and who is not. */
 
@@ -14,6 +15,9 @@ beforeAll(async () => {
 });
 
 afterAll(() => daemon.stop());
+
+const stallMs = 1000;
+const timeouts = { stallMs: BigInt(stallMs) };
 
 const spec = (epochs: number): SpecInit => ({
   dataset: 'cora',
@@ -27,20 +31,18 @@ const isTraining = ({ state, progress }: Job) =>
   state === JobState.RUNNING && (progress?.executors.length ?? 0) > 0;
 
 test('a daemon that was frozen for longer than stall_ms kills nobody', async () => {
-  await daemon.createJob('frozen', { ...spec(100), timeouts: { stallMs: 1000n } });
+  await daemon.createJob('frozen', { ...spec(100), timeouts });
   const before = await daemon.until('frozen', isTraining);
   const pids = [daemon.pid, ...(before.progress?.executors ?? []).map(({ pid }) => pid)];
-  for (const pid of pids) process.kill(pid, 'SIGSTOP');
-  await new Promise((resolve) => setTimeout(resolve, 6000));
   // The executors come back a little later than the daemon.
-  for (const pid of pids) process.kill(pid, 'SIGCONT');
+  await frozen(pids, 2 * stallMs);
   const job = await daemon.succeeded('frozen');
   expect(job.attempts).toHaveLength(1);
   expect(job.attempts[0]).toMatchObject({ exits: [], executorRestarts: 0 });
 });
 
 test('a stalled executor leaves where its threads were', async () => {
-  await daemon.createJob('dumped', { ...spec(100), timeouts: { stallMs: 1000n } });
+  await daemon.createJob('dumped', { ...spec(100), timeouts });
   const before = await daemon.until('dumped', isTraining);
   process.kill(before.progress?.executors[0]?.pid ?? 0, 'SIGSTOP');
   const job = await daemon.succeeded('dumped');
@@ -53,13 +55,9 @@ test('a stalled executor leaves where its threads were', async () => {
 test('a Preparer that is stopped is killed after stall_ms', async () => {
   const alone = await TestDaemon.start({ datasets: ['citeseer'], cpuDevices: 2 });
   try {
-    const limits = { timeouts: { stallMs: 1000n } };
-    await alone.createJob('loads', { ...spec(2), dataset: 'citeseer', ...limits });
-    for (let pid: number | undefined; pid === undefined; ) {
-      [pid] = executorPids(alone.pid);
-      if (pid !== undefined) process.kill(pid, 'SIGSTOP');
-      else await new Promise((resolve) => setTimeout(resolve, 2));
-    }
+    await alone.createJob('loads', { ...spec(2), dataset: 'citeseer', timeouts });
+    const preparer = await until(() => executorPids(alone.pid)[0], { everyMs: 2 });
+    process.kill(preparer, 'SIGSTOP');
     const job = await alone.succeeded('loads');
     expect(job.attempts[0]).toMatchObject({ endReason: Reason.EXECUTOR_STALLED });
     expect(job.attempts[0]?.message).toMatch(/was stopped for 1\.0 s: killed/);

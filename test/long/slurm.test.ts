@@ -14,8 +14,9 @@ import {
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { hangMs, repository } from '../support/daemon.ts';
+import { repository } from '../support/daemon.ts';
 import { skipped } from '../support/skipped.ts';
+import { hangMs } from '../support/until.ts';
 
 /**
  * `gnnd run` under a Slurm of one node that this starts (slurm-wlm and munge of Debian, as root):

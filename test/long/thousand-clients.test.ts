@@ -5,9 +5,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { pair, type SpecInit } from '../support/crews.ts';
-import { hangMs, TestDaemon } from '../support/daemon.ts';
+import { TestDaemon } from '../support/daemon.ts';
 import { holdingsOf } from '../support/leftovers.ts';
-import { Patience } from '../support/patience.ts';
+import { hangMs, Patience } from '../support/until.ts';
 
 /** Everybody watches the same job, each over a connection of their own. */
 

@@ -7,8 +7,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { executorExit } from '../../src/base/exit-codes.ts';
 import { attemptFailureOf } from '../../src/supervisor/job-attempt.ts';
 import { runTask, TaskDied, type TaskOptions } from '../../src/supervisor/task.ts';
+import { settled } from '../support/api-fakes.ts';
 import { executorPids, repository } from '../support/daemon.ts';
 import { linkOf } from '../support/leftovers.ts';
+import { until } from '../support/until.ts';
 
 /**
  * Children of the daemon: whose they are, and how their end is told: by what they said, however
@@ -38,12 +40,9 @@ function optionsOf(name: string, onProgress: () => void = () => {}): TaskOptions
 /** A child of this test, once it is there. */
 async function childOf(name: string): Promise<number> {
   const isIts = (pid: number) => linkOf(`/proc/${pid}/fd/1`).endsWith(`/${name}.log`);
-  for (;;) {
-    // At least once: then it has been told what to do.
-    await new Promise((resolve) => setTimeout(resolve, 2));
-    const pid = executorPids(process.pid).find(isIts);
-    if (pid !== undefined) return pid;
-  }
+  // In a later turn of the loop: then it has been told what to do.
+  await settled();
+  return until(() => executorPids(process.pid).find(isIts), { everyMs: 2 });
 }
 
 function blockUntilDead(pid: number): void {

@@ -7,8 +7,11 @@ import { pathToFileURL } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { repository } from '../support/daemon.ts';
 import { skipped } from '../support/skipped.ts';
+import { frozen, until } from '../support/until.ts';
 
 /** Who watches the daemon's loop: a thread of its own, and systemd. */
+
+const limits = { limitMs: 800, beatMs: 50 };
 
 /** Stands still for a while when it is told to, then goes on, and ends when its input does. */
 const program = `
@@ -16,7 +19,7 @@ const program = `
   const { loadCore } = await import(process.argv[2]);
   const { createLog } = await import(process.argv[3]);
   const log = createLog({ level: 'info' });
-  const limits = { limitMs: 800, beatMs: 50 };
+  const limits = ${JSON.stringify(limits)};
   const manager = watchLoop({ native: loadCore(), log, env: process.env, ...limits });
   manager.ready();
   process.stdout.write('ready\\n');
@@ -59,7 +62,7 @@ class Told {
     return this.text.split(words).length - 1;
   }
   async says(words: string, times = 1): Promise<void> {
-    while (this.count(words) < times) await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(() => this.count(words) >= times);
   }
 }
 
@@ -87,9 +90,7 @@ test('a loop that stands still is told of once, and once more when it goes on', 
 test('a process that was stopped has not stood still', async () => {
   const watched = startWatched();
   await watched.says('ready');
-  watched.child.kill('SIGSTOP');
-  await new Promise((resolve) => setTimeout(resolve, 2000));
-  watched.child.kill('SIGCONT');
+  await frozen([watched.child.pid ?? 0], 1.5 * limits.limitMs);
   watched.child.stdin?.write('go\n');
   await watched.says('daemon.loop_resumed');
   watched.child.stdin?.end();

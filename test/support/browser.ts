@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
-import { hangMs } from './daemon.ts';
 import { skipped } from './skipped.ts';
+import { hangMs } from './until.ts';
 
 /** Debian's Chromium without a screen, for tests of the page. */
 

@@ -28,7 +28,7 @@ import { HostService } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import type { Operation } from '../../src/api/gen/gnnd/v1/types_pb.ts';
-import { Patience } from './patience.ts';
+import { hangMs, Patience } from './until.ts';
 
 /** A real daemon with real executors in a temporary folder, and a client of it. */
 
@@ -37,9 +37,6 @@ const entry = join(repository, 'dist', 'main.js');
 
 /** Where test/support/imported.ts leaves what it imported, for all workers. */
 export const importedVariable = 'GNND_TEST_DATASETS';
-
-/** Whatever takes longer hangs: a starved machine has answered after four minutes. */
-export const hangMs = 240_000;
 
 export interface DaemonOptions {
   readonly cpuDevices?: number;

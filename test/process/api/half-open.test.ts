@@ -5,11 +5,15 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService, type WatchJobResponse } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { settled } from '../../support/api-fakes.ts';
+import { until } from '../../support/until.ts';
 import { createTestClient, type TestClient } from './client.ts';
 import { socketsAlone, startApi, type TestApi } from './server.ts';
 
 /** Connections that are there for one side only, as a lost host, a full table of a router or a
  * pulled cable leaves them: nothing arrives, and nobody says so. */
+
+/** The head of an HTTP/2 frame: eight bytes, a PING, its answer, of the connection itself. */
+const pingAnswer = Buffer.from([0, 0, 8, 6, 1, 0, 0, 0, 0]);
 
 type Direction = 'UP' | 'DOWN';
 
@@ -20,6 +24,7 @@ class Swallower {
   readonly #sockets: Socket[] = [];
   readonly #swallowed = new Set<Direction>();
   #bytes = 0;
+  #answers = 0;
 
   constructor(path: string) {
     // Half open, so that no end goes through by itself.
@@ -47,6 +52,11 @@ class Swallower {
     return this.#bytes;
   }
 
+  /** How often the client said that it is there. */
+  get answers(): number {
+    return this.#answers;
+  }
+
   /** One side ends; the other one hears of it and may go on. */
   endUp(): void {
     for (const socket of this.#sockets.filter((_, i) => i % 2 === 1)) socket.end();
@@ -63,6 +73,7 @@ class Swallower {
     from.on('data', (bytes: Buffer) => {
       if (this.#swallowed.has(direction)) this.#bytes += bytes.length;
       else to.write(bytes);
+      if (direction === 'UP' && bytes.includes(pingAnswer)) this.#answers += 1;
     });
     from.on('end', () => {
       if (!this.#swallowed.has(direction)) to.end();
@@ -142,10 +153,10 @@ describe.each([
 });
 
 it('a peer that answers is left alone, however long it has nothing to say', async () => {
-  const { api, far } = await start();
+  const { api, proxy, far } = await start();
   const seen = await watching(far);
   // Three times asked and answered.
-  await new Promise((resolve) => setTimeout(resolve, 2000));
+  await until(() => proxy.answers >= 3);
   expect(api.api.watchCount()).toBe(1);
   api.jobs.transition('RUNNING');
   while (seen.length < 2) await settled();

@@ -12,10 +12,10 @@ import {
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { setTimeout as later } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { loadCore } from '../../../src/native/load.ts';
+import { until } from '../../support/until.ts';
 import { startApi, type TestApi } from './server.ts';
 
 /** The file of a unix socket, which others want, too. */
@@ -75,9 +75,14 @@ describe('the socket', () => {
   it('is replaced by nobody while another looks at it', async () => {
     const path = await stalePath();
     const lock = loadCore().hostLock(`${path}.lock`) ?? -1;
+    const asks = vi.spyOn(loadCore(), 'hostLock');
     const starting = start({}, () => `unix:${path}`);
-    const isFirst = await Promise.race([starting.then(() => true), later(300, false)]);
-    expect(isFirst).toBe(false);
+    const served = vi.fn();
+    starting.then(served, () => {});
+    // Each ask is refused.
+    await until(() => asks.mock.calls.length >= 3);
+    expect(served).not.toHaveBeenCalled();
+    asks.mockRestore();
     // What the other one does meanwhile.
     rmSync(path);
     const other = createServer().listen(path);

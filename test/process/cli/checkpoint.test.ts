@@ -20,6 +20,7 @@ import {
   PredictionNodes,
 } from '../../../src/api/gen/gnnd/v1/checkpoint_service_pb.ts';
 import { runCli } from '../../../src/cli/program.ts';
+import { until } from '../../support/until.ts';
 import { createTestIo, type TestIo, type TestIoOptions } from '../../unit/cli/test-io.ts';
 import { FakeDaemon, FakeError } from './fake-daemon.ts';
 
@@ -205,7 +206,7 @@ test('Ctrl-C stops an export and leaves nothing', async () => {
   expect(await runCli(args, test.io)).toBe(130);
   expect(test.stderr()).toContain('nothing was written');
   expect(readdirSync(folder)).toEqual([]);
-  while (!isCancelled) await new Promise((resolve) => setTimeout(resolve, 1));
+  await until(() => isCancelled);
   expect(existsSync(target)).toBe(false);
 });
 

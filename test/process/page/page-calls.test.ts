@@ -4,6 +4,7 @@ import { roleByMethod } from '../../../src/api/access.ts';
 import { rpcMethods } from '../../../src/api/api.ts';
 import { pageMethods } from '../../../src/api/page-calls.ts';
 import type { Token } from '../../../src/config/tokens.ts';
+import { steady } from '../../support/until.ts';
 import { startPage, type TestPage } from './server.ts';
 
 const started: TestPage[] = [];
@@ -160,13 +161,8 @@ describe('calls of the page', () => {
     const sent = () => page.events.filter(({ kind }) => kind === 'sent').length;
     // Far more than sockets and buffers of both sides hold.
     for (let page_ = 0; page_ < 50; page_ += 1) page.jobs.endEpochs(1000);
-    let before = -1;
-    while (before !== sent()) {
-      before = sent();
-      await new Promise((resolve) => setTimeout(resolve, 300));
-    }
     // Of 500 and more.
-    expect(sent()).toBeLessThan(300);
+    expect(await steady(sent)).toBeLessThan(300);
     await response.body?.cancel();
   });
 });

@@ -3,7 +3,7 @@ import type { Token } from '../../../src/config/tokens.ts';
 import { encodeSpec } from '../../../src/spec/spec-codec.ts';
 import { jobProgress } from '../../support/api-fakes.ts';
 import { createBrowser, lacksChromium, type Tab } from '../../support/browser.ts';
-import { hangMs } from '../../support/daemon.ts';
+import { hangMs } from '../../support/until.ts';
 import { epochReport, someTimes } from '../../unit/store/job-values.ts';
 import { startPage, type TestPage } from './server.ts';
 
