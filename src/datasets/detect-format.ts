@@ -54,7 +54,10 @@ const answerMs = 5000;
 const silentMax = 2;
 
 /** A detector that answers in bounded time, whatever the source is. */
-export function createDetector(look: DetectFormat = detectFormat): DetectFormat {
+export function createDetector(
+  look: DetectFormat = detectFormat,
+  pass: typeof sleep = sleep,
+): DetectFormat {
   let silent = 0;
   return async (source, wanted) => {
     if (silent >= silentMax) {
@@ -64,7 +67,7 @@ export function createDetector(look: DetectFormat = detectFormat): DetectFormat 
     const answered = new AbortController();
     const looking = look(source, wanted).finally(() => answered.abort());
     const late = async (): Promise<Detection> => {
-      await sleep(answerMs, answered.signal);
+      await pass(answerMs, answered.signal);
       silent += 1;
       void looking.finally(() => {
         silent -= 1;

@@ -71,9 +71,30 @@ export function sayRecord(text: string): Buffer {
   return Buffer.concat([head, bytes]);
 }
 
-/** A file, whatever its name is. */
-interface Content {
-  bytes: Buffer;
+/** A file, whatever its name is: the beginning of memory that grows by doubling. */
+class Content {
+  #room = Buffer.alloc(0);
+  #size = 0;
+
+  get bytes(): Buffer {
+    return this.#room.subarray(0, this.#size);
+  }
+
+  /** What is new reads as zeros. */
+  resize(size: number): void {
+    if (size > this.#room.length) {
+      const room = Buffer.alloc(2 * size);
+      this.bytes.copy(room);
+      this.#room = room;
+    }
+    if (size < this.#size) this.#room.fill(0, size, this.#size);
+    this.#size = size;
+  }
+
+  write(bytes: Buffer, at: number): void {
+    this.resize(Math.max(this.#size, at + bytes.length));
+    bytes.copy(this.#room, at);
+  }
 }
 
 /** Names of files and folders; a folder has no content. */
@@ -157,12 +178,12 @@ function perform(operation: Operation, running: Names, disk: Names, share: numbe
   const { all } = running;
   if (operation.kind === 'WRITE' || operation.kind === 'TRUNCATE') {
     const content = contentOf(path, running, disk);
-    if (share > 0) content.bytes = changed(content.bytes, operation, share);
+    if (share > 0) change(content, operation, share);
   } else if (operation.kind === 'RENAME') {
     running.move(path, operation.to);
     if (isKept) disk.move(path, operation.to);
   } else if (operation.kind === 'MKDIR' || operation.kind === 'CREATE') {
-    const made = operation.kind === 'MKDIR' ? null : { bytes: Buffer.alloc(0) };
+    const made = operation.kind === 'MKDIR' ? null : new Content();
     all.set(path, made);
     if (isKept) disk.all.set(path, made);
   } else {
@@ -171,31 +192,24 @@ function perform(operation: Operation, running: Names, disk: Names, share: numbe
   }
 }
 
-function changed(
-  bytes: Buffer,
+function change(
+  content: Content,
   operation: Extract<Operation, { kind: 'WRITE' | 'TRUNCATE' }>,
   share: number,
-): Buffer {
-  if (operation.kind === 'TRUNCATE') return resized(bytes, operation.size);
-  const part = operation.bytes.subarray(0, Math.ceil(operation.bytes.length * share));
-  const larger = resized(bytes, Math.max(bytes.length, operation.at + part.length));
-  // Not in place: it may be a part of the record.
-  const made = Buffer.from(larger);
-  part.copy(made, operation.at);
-  return made;
+): void {
+  if (operation.kind === 'TRUNCATE') content.resize(operation.size);
+  else {
+    const kept = Math.ceil(operation.bytes.length * share);
+    content.write(operation.bytes.subarray(0, kept), operation.at);
+  }
 }
 
 /** Of a file that the record saw made, or else appears with its first write (mkostemp). */
 function contentOf(path: string, running: Names, disk: Names): Content {
   const known = running.all.get(path);
   if (known !== undefined && known !== null) return known;
-  const made = { bytes: Buffer.alloc(0) };
+  const made = new Content();
   running.all.set(path, made);
   disk.all.set(path, made);
   return made;
-}
-
-function resized(bytes: Buffer, size: number): Buffer {
-  if (bytes.length >= size) return bytes.subarray(0, size);
-  return Buffer.concat([bytes, Buffer.alloc(size - bytes.length)]);
 }

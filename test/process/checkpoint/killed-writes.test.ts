@@ -34,7 +34,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 /** How the writer ended; null: well. */
 function writes(folder: string, value: number, env: NodeJS.ProcessEnv = {}): string | null {
-  const module = pathToFileURL(join(repository, 'dist/supervisor/checkpoint.js')).href;
+  const module = pathToFileURL(join(repository, 'dist/files/checkpoint.js')).href;
   const args = ['--input-type=module', '-e', program, module, folder, String(value)];
   const options = { env: { ...process.env, ...env }, encoding: 'utf8' } as const;
   const { status, signal, stderr } = spawnSync(process.execPath, args, options);

@@ -3,13 +3,14 @@ import { once } from 'node:events';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   createDetector,
   type Detection,
   detectBelow,
   detectFormat,
 } from '../../../src/datasets/detect-format.ts';
+import { createVirtualTime, settled } from '../../support/api-fakes.ts';
 import { folderOf, makeFolder, pathGraph, zip } from './workbench.ts';
 
 test('the format follows from what is there', async () => {
@@ -62,11 +63,14 @@ test.each([
 });
 
 test('disks that do not answer are given up, and no more than two threads to them', async () => {
-  vi.useFakeTimers();
   const answers: ((detection: Detection) => void)[] = [];
-  const detect = createDetector(() => new Promise((answer) => answers.push(answer)));
+  const time = createVirtualTime();
+  const detect = createDetector(
+    () => new Promise((answer) => answers.push(answer)),
+    (delayMs, signal) => time.sleep(delayMs, signal),
+  );
   const late = [detect('/a', null), detect('/b', null)];
-  await vi.advanceTimersByTimeAsync(5000);
+  await time.advance(5000);
   for (const detection of await Promise.all(late)) {
     expect(detection).toMatchObject({ description: 'cannot be read: no answer within 5 s' });
   }
@@ -75,11 +79,10 @@ test('disks that do not answer are given up, and no more than two threads to the
   });
   const format = { kind: 'format', format: 'NPY' } as const;
   answers[0]?.(format);
-  await vi.advanceTimersByTimeAsync(0);
+  await settled();
   const fourth = detect('/d', null);
   answers[2]?.(format);
   expect(await fourth).toEqual(format);
-  vi.useRealTimers();
 });
 
 test('below a root nothing else is looked at, also not by a link', async () => {

@@ -40,7 +40,9 @@ describe('a large table', () => {
     const mixed = lines.with(rowsOf - 1, (lines.at(-1) ?? '').replace(/,[^,]*$/, ',False'));
     const byRows = await tryImport('CSV', tables(mixed));
     const last = features.with(-1, 0);
-    expect(byRows.numbers('features.npy')).toEqual(last);
+    const found = byRows.numbers('features.npy');
+    expect(found.length).toBe(last.length);
+    expect(found.findIndex((number, at) => number !== last[at])).toBe(-1);
     const half = await tryImport('CSV', tables(lines), { featureDtype: 'float16' });
     expect(half.numbers('features.npy')[1]).toBe(0x3b00);
   });

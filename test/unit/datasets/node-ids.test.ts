@@ -40,7 +40,8 @@ describe('node ids', () => {
     const ids = new NodeIds();
     const nodes = 300_000;
     const idOf = (node: number) => `paper/${node}${node % 7 === 0 ? '-\u00e9' : ''}`;
-    for (let node = 0; node < nodes; node += 1) expect(ids.add(idOf(node))).toBe(node);
+    const numbers = Array.from({ length: nodes }, (_, node) => ids.add(idOf(node)));
+    expect(numbers.findIndex((number, node) => number !== node)).toBe(-1);
     for (let node = 0; node < nodes; node += 997) expect(ids.numberOf(idOf(node))).toBe(node);
     expect(ids.numberOf('paper/300000')).toBe(undefined);
     expect(ids.numberOf('paper/')).toBe(undefined);

@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { assertTransition } from '../../../src/jobs/job-state.ts';
 import { openStore } from '../../../src/store/store.ts';
-import { epochReport, newJob } from './job-values.ts';
+import { epochReport, newJob } from '../../unit/store/job-values.ts';
 
 /**
  * Commits for ever and says on its standard output what it has committed, one JSON line each, after

@@ -9,7 +9,7 @@ import { operationsOf, writeCrashImage } from '../../support/crash-images.ts';
 import { faultsLibrary } from '../../support/faults.ts';
 import { forAll } from '../../support/random.ts';
 import { skipped } from '../../support/skipped.ts';
-import { openTestStore, temporaryStorePath } from './store-fixtures.ts';
+import { openTestStore, temporaryStorePath } from '../../unit/store/store-fixtures.ts';
 
 /** Below node_modules, so that the compiled program finds its packages. */
 const cacheFolder = resolve('node_modules/.cache');
@@ -32,7 +32,7 @@ beforeAll(() => {
         typeRoots: [resolve('node_modules/@types')],
       },
       include: [],
-      files: [resolve('test/unit/store/commit-loop.ts')],
+      files: [resolve('test/process/store/commit-loop.ts')],
     }),
   );
   writeFileSync(join(buildFolder, 'package.json'), '{"type": "module"}');
@@ -52,7 +52,7 @@ interface Acknowledged {
 
 /** Lets a process commit until it has acknowledged `lines` lines, then kills it; how it ended. */
 async function commits(path: string, lines: number, env: NodeJS.ProcessEnv = {}) {
-  const program = join(buildFolder, 'test/unit/store/commit-loop.js');
+  const program = join(buildFolder, 'test/process/store/commit-loop.js');
   const child = spawn(process.execPath, [program, path], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
