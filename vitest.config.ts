@@ -25,7 +25,7 @@ export default defineConfig({
     projects: [
       // Files of one worker share the modules that they import: loading them anew for each file
       // took more processor time than the tests.
-      tier('unit', 60_000, { isolate: false }),
+      tier('unit', 120_000, { isolate: false }),
       tier('process', 180_000),
       ...[tier('e2e', 300_000, trains), tier('chaos', 300_000, trains)],
       tier('long', 300_000, trains),
