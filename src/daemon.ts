@@ -470,7 +470,8 @@ function updateHost(metrics: Metrics, sources: HostMetricsSources): void {
     datasetBytes: datasets.bytes,
     segments: [
       ...[...runner.attempts.values()].map(
-        ({ segmentBytes: bytes }) => ({ kind: 'JOB', bytes }) as const,
+        // The bytes of its records: the segment itself is sparse.
+        ({ seen }) => ({ kind: 'JOB', bytes: seen.snapshot?.queueBytes ?? 0 }) as const,
       ),
       ...topologies.resident.map(({ bytes }) => ({ kind: 'TOPOLOGY', bytes }) as const),
     ],

@@ -62,7 +62,7 @@ export function createJobMetrics(
       const index = indexOf(attempt);
       const slot = slots[index] ?? null;
       if (slot === null) return;
-      const input = inputNow(index, slot, attempt.lastLookMs);
+      const input = inputNow(index, slot, attempt.seen.lastLookMs);
       // The last look was before the end: its sums hold, its executors are gone.
       if (input !== null) metrics.updateJob({ ...input, executors: [] });
       slots[index] = null;
@@ -74,7 +74,7 @@ export function createJobMetrics(
     update: (nowMs) => {
       slots.forEach((slot, index) => {
         if (slot === null) return;
-        slot.usage.look(slot.attempt.snapshot?.executors ?? []);
+        slot.usage.look(slot.attempt.seen.snapshot?.executors ?? []);
         const input = inputNow(index, slot, nowMs);
         if (input !== null) metrics.updateJob(input);
       });
@@ -89,7 +89,7 @@ function inputOf(
   usage: ExecutorUsage,
   nowMs: number,
 ): JobMetricsInput {
-  const { snapshot, progress, epochs } = attempt;
+  const { snapshot, progress, epochs, lastCommitWallMs, checkpoints } = attempt.seen;
   const executors = snapshot?.executors ?? [];
   const total = (counter: keyof typeof counters) => sumOf(executors, counters[counter]);
   const last = epochs.last;
@@ -105,7 +105,7 @@ function inputOf(
     phase: job.phase,
     attempt: attempt.input.number,
     restartBudgetRemaining: attempt.input.failuresLeft,
-    lastProgressAtMs: attempt.lastCommitWallMs,
+    lastProgressAtMs: lastCommitWallMs,
     remainingSeconds: remainingSecondsOf(job, progress),
     evaluation: evaluationOf(progress),
     epoch: snapshot?.epoch ?? 0,
@@ -155,7 +155,7 @@ function inputOf(
         residentBytes: usage.residentBytes(executor),
       })),
     cpuSeconds: usage.cpuSeconds,
-    checkpoints: attempt.checkpoints,
+    checkpoints,
   };
 }
 
@@ -188,10 +188,10 @@ function cacheOf(
   };
 }
 
-function localityOf({ input: { spec }, epochs }: JobAttempt): JobMetricsInput['locality'] {
+function localityOf({ input: { spec }, seen }: JobAttempt): JobMetricsInput['locality'] {
   if (!favours(spec)) return null;
   const { maxScale, schedule } = spec.sampling.locality;
-  const work = epochs.last?.work;
+  const work = seen.epochs.last?.work;
   const next = (work?.next?.scale ?? scaleParts) / scaleParts;
   return {
     scale: schedule === 'ADAPTIVE' ? next : maxScale,
@@ -292,7 +292,7 @@ function readBy(
   return { rows: sumOf(executors, counters[rows]), bytes: sumOf(executors, counters[bytes]) };
 }
 
-function batchesOf({ snapshot }: JobAttempt): JobMetricsInput['batches'] {
+function batchesOf({ seen: { snapshot } }: JobAttempt): JobMetricsInput['batches'] {
   const executors = snapshot?.executors ?? [];
   return {
     SAMPLED: sumOf(executors, counters.batchesSampled),
@@ -305,7 +305,7 @@ function batchesOf({ snapshot }: JobAttempt): JobMetricsInput['batches'] {
   };
 }
 
-function queueOf({ snapshot, reclaimed }: JobAttempt): JobMetricsInput['queue'] {
+function queueOf({ seen: { snapshot }, reclaimed }: JobAttempt): JobMetricsInput['queue'] {
   const executors = snapshot?.executors ?? [];
   return {
     depth: snapshot?.queueDepth ?? 0,
@@ -328,7 +328,7 @@ function placementOf({ plan }: JobRecord, attempt: JobAttempt): JobMetricsInput[
   // Before it is calibrated a plan has no times.
   if (plan === null || plan.estimated) return null;
   const predictedNs = plan.ways[0]?.batchNs ?? null;
-  const { last } = attempt.epochs;
+  const { last } = attempt.seen.epochs;
   return {
     predictedBatchSeconds: predictedNs === null ? null : predictedNs / 1e9,
     measuredBatchSeconds: last === null ? null : last.durationMs / 1000 / last.batches,
@@ -336,7 +336,7 @@ function placementOf({ plan }: JobRecord, attempt: JobAttempt): JobMetricsInput[
     samplerBatchSeconds: plan.samplerBatchNs / 1e9,
     trainerBatchSeconds: plan.trainerBatchNs / 1e9,
     standbyBatchSeconds: plan.standbyBatchNs / 1e9,
-    standbyProfitSeconds: standbyProfitOf(attempt.snapshot),
+    standbyProfitSeconds: standbyProfitOf(attempt.seen.snapshot),
   };
 }
 
@@ -424,7 +424,7 @@ function mergedOf(
 
 /** Of the last epoch, of the last evaluation, and at the job's end. */
 function evaluatedOf(
-  { last, valMetrics }: JobAttempt['epochs'],
+  { last, valMetrics }: JobAttempt['seen']['epochs'],
   result: JobRecord['result'],
 ): JobMetricsInput['evaluated'] {
   // Where there are no classes, there is no accuracy of training either.

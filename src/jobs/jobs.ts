@@ -189,7 +189,7 @@ export function createJobs(options: JobsOptions): Jobs {
       return attempt === 0 ? 0 : store.epochCount(id, attempt);
     },
     epochPlaceAfter: (id, revision) => store.epochPlaceAfter(id, revision),
-    progress: (id) => runner.attempts.get(id)?.progress ?? null,
+    progress: (id) => runner.attempts.get(id)?.seen.progress ?? null,
     plan: async (id, signal) => await planOf(options, get(id), signal),
     memory: (job) => memoryPlanOfJob(options, job),
     timeline: (id, attempt) => timelineOf(options, get(id), attempt),
@@ -320,9 +320,9 @@ async function timelineOf(
   const latest = attempts.at(-1)?.number ?? 0;
   const number = attempt === 0 ? latest : attempt;
   const running = runner.attempts.get(id);
-  const isRunning = running?.input.number === number && running.timeline !== null;
+  const isRunning = running?.input.number === number && running.seen.timeline !== null;
   const file = timelineFileOf(join(jobsFolder, uid), number);
-  const found = isRunning ? running.timeline : await readTimeline(file);
+  const found = isRunning ? running.seen.timeline : await readTimeline(file);
   return { attempt: number, ...(found ?? { queueCapacity: 0, stretches: [] }) };
 }
 

@@ -3,6 +3,7 @@ import type { JobRecord } from '../records/job-record.ts';
 import type { Command } from '../scheduler/state.ts';
 import type { AttemptEvent } from '../supervisor/attempt-types.ts';
 import { JobAttempt } from '../supervisor/job-attempt.ts';
+import { workOf } from '../work/work.ts';
 import { attemptInputOf } from './attempt-input.ts';
 import { dropWork } from './inference-work.ts';
 import { dropImages, goingOnMessage } from './job-images.ts';
@@ -120,17 +121,17 @@ export class Performing {
       return { job: this.#recording.transition(jobId, change), number: opened.number };
     });
     const input = attemptInputOf(this.#options, job, { ...command, number });
-    const attempt: JobAttempt = new JobAttempt(input, {
-      native: this.#options.native,
-      topologies: this.#options.topologies,
-      witness: this.#options.witness,
-      propagations: this.#options.propagations,
-      clock: this.#options.clock,
-      log: this.#options.log.with({ job: jobId, attempt: number }),
-      emit: (event) => {
-        if (this.attempts.get(jobId) === attempt) this.#hooks.hear(attempt, event);
+    const { native, clock, log, topologies, witness, propagations } = this.#options;
+    const attempt: JobAttempt = new JobAttempt(
+      input,
+      {
+        ...{ native, clock, log: log.with({ job: jobId, attempt: number }) },
+        emit: (event) => {
+          if (this.attempts.get(jobId) === attempt) this.#hooks.hear(attempt, event);
+        },
       },
-    });
+      (context) => workOf(input.spec).attempt({ ...context, topologies, witness, propagations }),
+    );
     this.attempts.set(jobId, attempt);
     this.#recording.observe((observer) => observer.attemptStarted(attempt));
     attempt.prepare();

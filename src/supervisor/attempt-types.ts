@@ -66,12 +66,16 @@ export interface AttemptInput {
 export interface AttemptContext {
   readonly input: AttemptInput;
   readonly native: CoreAddon;
-  readonly topologies: Topologies;
-  readonly witness: DataWitness;
-  readonly propagations: PropagationMaker;
   readonly log: Log;
   readonly clock: Clock;
   readonly emit: (event: AttemptEvent) => void;
+}
+
+/** What the work of an attempt has beside that: what is made of datasets, for all jobs. */
+export interface WorkContext extends AttemptContext {
+  readonly topologies: Topologies;
+  readonly witness: DataWitness;
+  readonly propagations: PropagationMaker;
 }
 
 /** What of an attempt's phases takes time of its own, for traces. */

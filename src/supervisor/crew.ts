@@ -26,7 +26,6 @@ import type { JobSpec } from '../spec/job-spec.ts';
 import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
 import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
 import { createOomKills } from './oom-kills.ts';
-import type { PlacedRows } from './placed-rows.ts';
 import { noteDump, processState } from './process-state.ts';
 import { settlesWithin } from './settles-within.ts';
 import { unwatched, Watchdog, type Watched } from './watchdog.ts';
@@ -36,34 +35,46 @@ import { unwatched, Watchdog, type Watched } from './watchdog.ts';
  * they held reclaimed. A trial and a job's run are one crew each.
  */
 
-export interface CrewOptions {
-  readonly native: CoreAddon;
-  readonly log: Log;
-  readonly clock: Clock;
+/** What Trainers are told of each other's rows. */
+export interface PlacedViews {
+  /** By the device's name; empty: each Trainer has a plain cache. */
+  readonly views: ReadonlyMap<string, RowPlacement>;
+  /** Ranks below it are some device's: Samplers mark as far. */
+  readonly endRank: number;
+}
+
+/** What the executors of a crew share, as the work of their job has it. */
+export interface CrewParts {
   readonly segment: SegmentSpec;
+  /** Null for a trial: nothing is evaluated, and orderly ends are told by its result alone. */
+  readonly evaluation: EvaluationPlan | null;
   /** By the device's name. */
   readonly topologyFds: ReadonlyMap<string, number>;
-  /** Null: nothing is evaluated. */
-  readonly evaluation: EvaluationPlan | null;
   readonly dataset: DatasetLocation;
-  /** Of a propagation's row files; empty where batches are blocks. */
+  /** Folder of a propagation's row files; empty where batches are blocks. */
   readonly rowsFolder: string;
   /** What is predicted in place of being evaluated. */
   readonly prediction: PredictionOptions;
   /** Opens a file of hidden rows that outlives the crew; null: it makes one without a name. */
   readonly openHiddenRows: (() => number) | null;
-  readonly spec: JobSpec;
   readonly layout: JobLayout;
   readonly memory: MemoryPlan;
   /** Empty: no order was made and nothing is cached. */
   readonly orderPath: string;
-  /** Of whom Samplers favour; empty: of nobody. */
+  /** Path of the favoured-nodes file; empty where locality is off. */
   readonly favouredPath: string;
   readonly cache: CachePlan;
   /** Which rows Trainers hold for each other. */
-  readonly placed: Pick<PlacedRows, 'views' | 'endRank'>;
-  /** Of the first `cache.pinnedRows` rows by rank; null: there is none. */
+  readonly placed: PlacedViews;
+  /** Descriptor of the first `cache.pinnedRows` rows by rank; null: there is none. */
   readonly hostTierFd: number | null;
+}
+
+export interface CrewOptions extends CrewParts {
+  readonly native: CoreAddon;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly spec: JobSpec;
   /** All devices of the attempt; the index is the segment's device number. */
   readonly devices: readonly CrewDevice[];
   readonly logFolder: string;

@@ -2,7 +2,8 @@ import type { CoreAddon, SegmentEpoch, SegmentHandle } from '../native/contract.
 import type { EpochReport } from '../records/job-record.ts';
 import type { Metric } from '../spec/metrics.ts';
 import { ExecutorTimer } from './executor-times.ts';
-import { epochReportOf, type Look } from './progress.ts';
+import type { Look } from './look.ts';
+import { epochReportOf } from './progress.ts';
 
 /** Epochs that one look reports at most: a job of tiny epochs must not hold up everybody else. */
 export const epochsAtOnce = 200;

@@ -1,6 +1,6 @@
 import { counters, type ExecutorSnapshot, stages, waitSides } from '../native/contract.ts';
 import type { ExecutorTimes } from '../records/job-record.ts';
-import type { Look } from './progress.ts';
+import type { Look } from './look.ts';
 
 /** Where the time of a segment's executors goes, lap by lap. */
 export class ExecutorTimer {

@@ -1,18 +1,10 @@
 import { sleep } from '../base/clock.ts';
 import { isScarcity } from '../base/descriptors.ts';
 import { messageOf } from '../base/errors.ts';
-import { featureNamesOf } from '../datasets/feature-names.ts';
-import { writeCheckpoint } from '../files/checkpoint.ts';
-import { type CoreAddon, counters, type SegmentHandle } from '../native/contract.ts';
-import type { JobLayout } from '../plan/job-layout.ts';
-import type { JobResult } from '../records/job-record.ts';
-import { infers } from '../spec/rules/inference.ts';
-import type { AttemptContext, AttemptInput } from './attempt-types.ts';
-import type { EpochReports } from './epoch-reports.ts';
-import type { JobInference } from './job-inference.ts';
-import { accuracyIn, testMetricsOf } from './progress.ts';
+import type { AttemptContext } from './attempt-types.ts';
+import type { RunningWork } from './attempt-work.ts';
 
-/** The end of a job's training: its final model, made durable. */
+/** The end of an attempt's work: its result, a model or predictions, made durable. */
 
 export interface CheckpointCounts {
   readonly ok: number;
@@ -22,28 +14,25 @@ export interface CheckpointCounts {
   readonly lastSuccessAtMs: number | null;
 }
 
-export interface FinishOptions {
-  readonly segment: SegmentHandle;
-  readonly layout: JobLayout;
-  readonly reports: EpochReports;
-  /** Of a job that infers. */
-  readonly inference: Pick<JobInference, 'publish' | 'stop'>;
-  /** Rejects where the dataset is not any more what it was as the job began. */
-  readonly checkDataset: () => Promise<void>;
-}
+export const noCheckpoints: CheckpointCounts = {
+  ok: 0,
+  failed: 0,
+  bytes: 0,
+  lastSuccessAtMs: null,
+};
 
-/** Of a segment that is complete: writes its model, until that is durable or nobody wants it. */
+/** Writes the result of a complete segment, until that is durable or nobody wants it. */
 export class Finish {
   readonly #context: AttemptContext;
-  readonly #options: FinishOptions;
+  readonly #work: Pick<RunningWork, 'final' | 'stop'>;
   /** Ends waiting for a disk that is full. */
   readonly #stop = new AbortController();
   #writing: Promise<void> | null = null;
-  #counts: CheckpointCounts = { ok: 0, failed: 0, bytes: 0, lastSuccessAtMs: null };
+  #counts = noCheckpoints;
 
-  constructor(context: AttemptContext, options: FinishOptions) {
+  constructor(context: AttemptContext, work: Pick<RunningWork, 'final' | 'stop'>) {
     this.#context = context;
-    this.#options = options;
+    this.#work = work;
   }
 
   /** Checkpoints written. */
@@ -62,25 +51,20 @@ export class Finish {
   async stop(): Promise<void> {
     this.#stop.abort();
     // Nobody waits for hours of writing that are not wanted any more.
-    await this.#options.inference.stop();
+    await this.#work.stop();
     await this.#writing?.catch(() => {});
   }
 
   async #write(): Promise<void> {
-    const { native, clock, log, emit, input } = this.#context;
-    const { segment, layout, reports, inference, checkDataset } = this.#options;
+    const { clock, log, emit } = this.#context;
     const { signal } = this.#stop;
     emit({ kind: 'phase', phase: 'FINALIZING' });
-    await checkDataset();
-    if (infers(input.spec)) log.info('inference.predicted', workOf(native, segment));
-    const model = infers(input.spec)
-      ? finalPredictionsOf(inference)
-      : finalModelOf({ native, segment }, layout, reports, input);
+    const final = await this.#work.final();
     let startMs = 0;
     const write = async () => {
       startMs = clock.monotonicMs();
       try {
-        return await model.write();
+        return await final.write();
       } catch (error) {
         this.#counts = { ...this.#counts, failed: this.#counts.failed + 1 };
         throw error;
@@ -93,84 +77,15 @@ export class Finish {
     });
     if (result === null) return;
     const lastSuccessAtMs = clock.wallMs();
-    this.#counts = { ...this.#counts, ok: 1, bytes: model.bytes, lastSuccessAtMs };
+    this.#counts = { ...this.#counts, ok: 1, bytes: final.bytes, lastSuccessAtMs };
     emit({ kind: 'completed', result, checkpointMs: clock.monotonicMs() - startMs });
   }
-}
-
-interface FinalModel {
-  /** Of both parameter vectors. */
-  readonly bytes: number;
-  /** Writes the checkpoint durably. Throws a CheckpointError, and then nothing of it is left. */
-  readonly write: () => Promise<JobResult>;
-}
-
-/** What this attempt computed; what an earlier one did is not among it. */
-function workOf(native: CoreAddon, segment: SegmentHandle) {
-  const { executors } = native.segmentSnapshot(segment);
-  const total = (counter: number) =>
-    executors.reduce((sum, executor) => sum + (executor.counters[counter] ?? 0), 0);
-  return { chunks: total(counters.evaluationChunks), rows: total(counters.evaluationRows) };
-}
-
-/** Of a segment all of whose chunks are done. */
-function finalPredictionsOf(inference: Pick<JobInference, 'publish'>): FinalModel {
-  const write = async () => {
-    try {
-      return await inference.publish();
-    } catch (error) {
-      throw new CheckpointError(`writing predictions: ${messageOf(error)}`, error);
-    }
-  };
-  return { bytes: 0, write };
 }
 
 export class CheckpointError extends Error {
   constructor(message: string, cause: unknown) {
     super(message, { cause });
   }
-}
-
-/** Of a segment that is complete, and all epochs of which were reported. */
-function finalModelOf(
-  { native, segment }: { readonly native: CoreAddon; readonly segment: SegmentHandle },
-  { manifest, model }: Pick<JobLayout, 'manifest' | 'model'>,
-  reports: EpochReports,
-  input: AttemptInput,
-): FinalModel {
-  const last = native.segmentParameters(segment, 'LAST');
-  const best = native.segmentParameters(segment, 'BEST');
-  const bestReport = reports.again(segment, best.at);
-  if (bestReport === null) throw new Error('the job is complete, but its epochs are not');
-  const testMetricsAt = (epoch: number) => testMetricsOf(native.segmentEpoch(segment, epoch));
-  const testMetricsLast = testMetricsAt(reports.count - 1);
-  const testMetricsBest = testMetricsAt(best.at);
-  const metrics = { testMetricsLast, testMetricsBest, bestValMetrics: bestReport.valMetrics };
-  const { jobId: job, uid, spec, datasetDigest, checkpointFolder } = input;
-  const accuracies = {
-    testAccuracyLast: accuracyIn(testMetricsLast) ?? 0,
-    testAccuracyBest: accuracyIn(testMetricsBest) ?? 0,
-    bestEpoch: best.at,
-    bestValAccuracy: bestReport.valAccuracy ?? 0,
-    epochs: reports.count,
-  };
-  const { task } = input.dataset.counts;
-  const featureNames = featureNamesOf(input.dataset.folder);
-  const what = { datasetDigest, task, featureNames, spec };
-  const facts = { job, uid, ...what, ...accuracies, ...metrics };
-  return {
-    bytes: 2 * last.data.byteLength,
-    write: async () => {
-      try {
-        const files = { last: last.data, best: best.data, model, facts };
-        const digests = await writeCheckpoint(checkpointFolder, manifest, files);
-        const { parametersSha256 } = digests.last;
-        return { parametersSha256, checkpointDir: checkpointFolder, ...accuracies, ...metrics };
-      } catch (error) {
-        throw new CheckpointError(`writing ${checkpointFolder}: ${messageOf(error)}`, error);
-      }
-    },
-  };
 }
 
 export interface Retries {
@@ -181,7 +96,7 @@ export interface Retries {
   readonly isStopped: () => boolean;
 }
 
-/** Ten minutes: a disk that is full for a while must not cost the whole training. */
+/** Ten minutes: a disk that is full for a while must not cost the whole job. */
 export const checkpointDelaysMs = [1, 2, 4, 8, 15, ...Array.from({ length: 19 }, () => 30)].map(
   (seconds) => seconds * 1000,
 );

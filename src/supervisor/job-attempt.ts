@@ -1,15 +1,9 @@
 import { GnndError, messageOf } from '../base/errors.ts';
 import type { LivingSeat, Seat } from '../devices/seat.ts';
-import { parameterCountOf } from '../files/checkpoint.ts';
-import type { SegmentSnapshot, SegmentSpec } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
-import { standbyRoomOf } from '../plan/device-memory.ts';
-import { type EvaluationPlan, evaluationPlanOf, inferencePlanOf } from '../plan/evaluation-plan.ts';
-import { jobSegment, queueSlots, type SegmentRequest } from '../plan/job-layout.ts';
-import type { CachePlan, JobProgress, JobTimeline } from '../records/job-record.ts';
-import { infers } from '../spec/rules/inference.ts';
-import { crewOf, segmentRequestOf } from './attempt-crew.ts';
-import { AttemptRun, lookEveryMs } from './attempt-run.ts';
+import type { CachePlan } from '../records/job-record.ts';
+import { crewOf } from './attempt-crew.ts';
+import { AttemptRun, lookEveryMs, type SeenRun } from './attempt-run.ts';
 import type {
   AttemptContext,
   AttemptFailure,
@@ -17,91 +11,66 @@ import type {
   LaunchFacts,
   LaunchPlan,
 } from './attempt-types.ts';
+import { type AttemptWork, noEpochs } from './attempt-work.ts';
 import type { Crew } from './crew.ts';
-import type { EpochReports } from './epoch-reports.ts';
-import { type CheckpointCounts, CheckpointError } from './finalize.ts';
-import { inferenceSegment } from './inference.ts';
-import { Preparation } from './preparation.ts';
+import { CheckpointError, noCheckpoints } from './finalize.ts';
 import { TaskDied, TaskStalled } from './task.ts';
-import { timingsOf } from './timings.ts';
 import { measure } from './trial.ts';
 
+const nothingSeen: SeenRun = {
+  progress: null,
+  timeline: null,
+  snapshot: null,
+  epochs: noEpochs,
+  lastLookMs: 0,
+  lastCommitWallMs: null,
+  checkpoints: noCheckpoints,
+};
+
 /**
- * One attempt at running a job: it is prepared (preparation.ts), tried (trial.ts), run
- * (attempt-run.ts) and finished (finalize.ts). It performs what it is told and reports what
- * happens; it decides nothing.
+ * One attempt at running a job: its work is prepared and tried (trial.ts), run (attempt-run.ts) and
+ * finished (finalize.ts). It performs what it is told and reports what happens; it decides nothing.
  */
 export class JobAttempt {
   readonly input: AttemptInput;
   readonly #context: AttemptContext;
-  readonly #preparation: Preparation;
+  readonly #work: AttemptWork;
   /** The trial's, then the run's; null while there is none. */
   #crew: Crew | null = null;
   /** From its launch on. */
   #run: AttemptRun | null = null;
-  /** What a trial saw a record take; 0 = unknown. */
-  #recordBytes = 0;
   #ended = false;
   #stopping = false;
 
-  constructor(input: AttemptInput, parts: Omit<AttemptContext, 'input'>) {
+  /** `begin` makes the work of this attempt. */
+  constructor(
+    input: AttemptInput,
+    parts: Omit<AttemptContext, 'input'>,
+    begin: (context: AttemptContext) => AttemptWork,
+  ) {
     this.input = input;
     this.#context = { input, ...parts };
-    this.#preparation = new Preparation(this.#context);
+    this.#work = begin(this.#context);
   }
 
   /** What devices keep, as far as it is known. */
   get cachePlan(): CachePlan {
-    return this.#preparation.cache.plan;
+    return this.#work.cachePlan;
   }
 
-  get progress(): JobProgress | null {
-    return this.#run?.progress ?? null;
+  /** What its executors did since its launch. */
+  get seen(): SeenRun {
+    return this.#run ?? nothingSeen;
   }
 
-  /** What its executors did since they train; null before launch. */
-  get timeline(): JobTimeline | null {
-    return this.#run?.timeline ?? null;
-  }
-
-  /** The latest look at the segment, for metrics; null before launch. */
-  get snapshot(): SegmentSnapshot | null {
-    return this.#run?.snapshot ?? null;
-  }
-
-  /** Epochs that ended: their number and the last report. */
-  get epochs(): Pick<EpochReports, 'count' | 'last' | 'valMetrics'> {
-    return this.#run?.reports ?? { count: 0, last: null, valMetrics: [] };
-  }
-
-  get reclaimed(): { readonly CLAIMED: number; readonly TAKEN: number } {
+  /** Batches taken back from dead executors. */
+  get reclaimed(): Crew['reclaimed'] {
     return this.#crew?.reclaimed ?? { CLAIMED: 0, TAKEN: 0 };
   }
 
-  /** Bytes of the queue's records now; the segment itself is sparse. */
-  get segmentBytes(): number {
-    return this.snapshot?.queueBytes ?? 0;
-  }
-
-  /** Monotonic ms of the latest look; 0 before launch. */
-  get lastLookMs(): number {
-    return this.#run?.lastLookMs ?? 0;
-  }
-
-  /** Wall time of the last commit; null before the first. */
-  get lastCommitWallMs(): number | null {
-    return this.#run?.lastCommitWallMs ?? null;
-  }
-
-  /** Checkpoints written by this attempt. */
-  get checkpoints(): CheckpointCounts {
-    return this.#run?.checkpoints ?? { ok: 0, failed: 0, bytes: 0, lastSuccessAtMs: null };
-  }
-
-  /** Standardised features, sizes, the topology in shared memory. */
   prepare(): void {
     this.#perform(async () => {
-      const isPrepared = await this.#preparation.prepare(() => this.#stopping || this.#ended);
+      const isPrepared = await this.#work.prepare(() => this.#stopping || this.#ended);
       if (isPrepared) this.#context.emit({ kind: 'prepared' });
     });
   }
@@ -110,9 +79,8 @@ export class JobAttempt {
   calibrate(seats: readonly Seat[]): void {
     this.#perform(async () => {
       const { emit } = this.#context;
-      const { cache, made } = this.#preparation;
       emit({ kind: 'phase', phase: 'CALIBRATING' });
-      const snapshot = await measure(this.#context, this.#preparation, seats, {
+      const snapshot = await measure(this.#context, this.#work.trial(seats.length), seats, {
         onCrew: (crew) => {
           this.#crew = crew;
         },
@@ -122,80 +90,31 @@ export class JobAttempt {
         lookEveryMs,
       });
       if (snapshot === null || this.#stopping) return;
-      this.#recordBytes = snapshot.largestRecordBytes;
-      cache.measured(snapshot, made.layout);
-      const timings = timingsOf(snapshot, cache.plan.prefetch);
-      const request = segmentRequestOf(this.#context, made.layout, seats.length);
-      const slots = queueSlots(this.#context.native, request, this.#recordBytes);
-      const epoch = { batches: made.layout.batchesPerEpoch, slots };
-      const standbyRoom = standbyRoomOf(
-        snapshot.executors,
-        this.#context.input.devices,
-        cache.plan.reservedBytes,
-      );
-      const samplerSets = cache.samplerSets();
-      emit({ kind: 'calibrated', timings, epoch, standbyRoom, samplerSets });
+      emit({ kind: 'calibrated', ...this.#work.tried(snapshot, seats.length) });
     });
   }
 
-  /** Makes the job's segment and spawns its executors; nothing trains before `begin`. */
+  /** Makes the job's segment and spawns its executors; none works before `begin`. */
   launch(plan: LaunchPlan): LaunchFacts {
-    const { native, emit, input } = this.#context;
+    const { native, emit } = this.#context;
     emit({ kind: 'phase', phase: 'STARTING' });
-    const { cache, made } = this.#preparation;
-    const { layout } = made;
-    const trainersOf = plan.executors.filter(({ role }) => role === 'TRAINER');
-    cache.place(new Set(trainersOf.map(({ device }) => device)), layout);
-    const request = segmentRequestOf(this.#context, layout, plan.executors.length);
-    const recordBytes = this.#recordBytes;
-    const isInference = infers(input.spec);
-    const numSlots = isInference ? 0 : queueSlots(native, request, recordBytes);
-    const { evaluation, segment } = isInference
-      ? this.#inferencePlan(request)
-      : this.#trainingPlan(request, { numSlots, recordBytes });
-    const onUnkillable = (seat: LivingSeat) => this.#tellUnkillable([seat]);
-    const parts = { segment, evaluation, onUnkillable };
-    const crew = crewOf(this.#context, this.#preparation, parts);
+    const { parts, facts } = this.#work.launch(plan.executors);
+    const crew = crewOf(this.#context, parts, (seat) => this.#tellUnkillable([seat]));
     this.#crew = crew;
-    if (isInference) {
-      const { parameters } = this.#preparation.inference.work;
-      native.segmentBeginTrained(crew.segment, parameters);
-    }
+    const work = this.#work.run(crew);
     native.segmentCommand(crew.segment, 'PAUSE');
-    const timings = { ...plan.timings, trainers: trainersOf.length };
+    const trainers = plan.executors.filter(({ role }) => role === 'TRAINER').length;
+    const timings = { ...plan.timings, trainers };
     native.segmentStandby(crew.segment, plan.standby, plan.standby !== 'OFF', timings);
-    const { prefetch } = cache.plan;
+    const { prefetch } = parts.cache;
     const perform = this.#perform.bind(this);
-    const { inference } = this.#preparation;
-    const checkDataset = () => this.#preparation.checkDataset();
-    const options = { crew, plan, layout, prefetch, cache, perform, inference, checkDataset };
-    const run = new AttemptRun(this.#context, options);
+    const run = new AttemptRun(this.#context, { crew, plan, work, prefetch, perform });
     this.#run = run;
     this.#perform(async () => {
       await run.resume();
       for (const seat of plan.executors) await crew.spawn(seat);
     });
-    const parameterCount = parameterCountOf(layout.manifest);
-    const { slotBytes } = layout;
-    return { queueCapacity: numSlots, slotBytes, parameterCount, cache: cache.plan };
-  }
-
-  #trainingPlan(
-    request: SegmentRequest,
-    sizes: { readonly numSlots: number; readonly recordBytes: number },
-  ): SegmentPlan {
-    const { native, input } = this.#context;
-    const evaluation = evaluationPlanOf(native, request.layout, input);
-    const cached = this.#preparation.cache.sharedRows;
-    return { evaluation, segment: jobSegment(request, { ...sizes, evaluation, cached }) };
-  }
-
-  #inferencePlan(request: SegmentRequest): SegmentPlan {
-    const { native, input } = this.#context;
-    const { nodes } = this.#preparation.inference.work;
-    const facts = { spec: input.spec, counts: input.dataset.counts, nodes };
-    const evaluation = inferencePlanOf(native, request.layout, facts);
-    return { evaluation, segment: inferenceSegment(request, evaluation) };
+    return facts;
   }
 
   begin(): void {
@@ -222,7 +141,7 @@ export class JobAttempt {
     const stopped = async () => {
       try {
         await this.#run?.stop();
-        await this.#preparation.stop();
+        await this.#work.stop();
         if (this.#crew !== null) this.#tellUnkillable(await this.#crew.stop(graceMs));
         await this.#run?.keep({ goesOn });
         this.#end();
@@ -251,7 +170,7 @@ export class JobAttempt {
     this.#run?.close();
     this.#crew?.close();
     this.#crew = null;
-    this.#preparation.close();
+    this.#work.close();
     this.#context.native.hostReturnMemory();
   }
 
@@ -267,11 +186,6 @@ export class JobAttempt {
       this.#context.emit({ kind: 'attemptFailed', reason, message: messageOf(error) });
     });
   }
-}
-
-interface SegmentPlan {
-  readonly evaluation: EvaluationPlan;
-  readonly segment: SegmentSpec;
 }
 
 const ownReasons = ['DATASET_CORRUPT', 'CHECKPOINT_CORRUPT', 'SPEC_INVALID'] as const;

@@ -28,7 +28,8 @@ import { sharesHistory } from '../spec/rules/history.ts';
 import { favours } from '../spec/rules/locality.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import { timed } from './attempt-parts.ts';
-import type { AttemptContext, AttemptInput } from './attempt-types.ts';
+import type { AttemptInput, WorkContext } from './attempt-types.ts';
+import type { PlacedViews } from './crew.ts';
 import { HostTier, rowsKeptBy } from './host-tier.ts';
 import { type HotOrder, prepareFavoured, prepareHotOrder } from './hot-order.ts';
 import { type PlacedRows, placeRows, samplerSetsOf, withMeasured } from './placed-rows.ts';
@@ -46,7 +47,7 @@ interface RankInputs {
 export class JobCache {
   readonly #input: AttemptInput;
   readonly #native: CoreAddon;
-  readonly #context: Pick<AttemptContext, 'clock' | 'emit' | 'witness'>;
+  readonly #context: Pick<WorkContext, 'clock' | 'emit' | 'witness'>;
   readonly #abort = new AbortController();
   readonly #tier: HostTier;
   #preparing: Promise<unknown> = Promise.resolve();
@@ -63,7 +64,7 @@ export class JobCache {
   /** Not before it is prepared. */
   #featuresOnDisk = false;
 
-  constructor(context: Pick<AttemptContext, 'input' | 'native' | 'clock' | 'emit' | 'witness'>) {
+  constructor(context: Pick<WorkContext, 'input' | 'native' | 'clock' | 'emit' | 'witness'>) {
     const { input, native } = context;
     this.#context = context;
     this.#input = input;
@@ -77,18 +78,18 @@ export class JobCache {
     return this.#order.path;
   }
 
-  /** Of whom Samplers favour; empty: of nobody. */
+  /** Path of the favoured-nodes file; empty where locality is off. */
   get favouredPath(): string {
     return this.#favouredPath;
   }
 
-  /** Of the host's tier of features, ours to close; null: there is none. */
+  /** Descriptor of the host's tier of features, ours to close; null: there is none. */
   get hostTierFd(): number | null {
     return this.#tier.fd;
   }
 
   /** What Trainers are told of each other's rows, by their devices' names. */
-  get placed(): Pick<PlacedRows, 'views' | 'endRank'> {
+  get placed(): PlacedViews {
     return this.#placed ?? { views: new Map(), endRank: 0 };
   }
 

@@ -6,7 +6,7 @@ import { GnndError } from '../base/errors.ts';
 import type { JobLayout } from '../plan/job-layout.ts';
 import type { JobResult } from '../records/job-record.ts';
 import type { PropagationSource } from '../records/propagation-record.ts';
-import type { AttemptContext } from './attempt-types.ts';
+import type { WorkContext } from './attempt-types.ts';
 import {
   beginInference,
   type InferenceWork,
@@ -21,14 +21,14 @@ import type { TrainedModel } from './trained-model.ts';
 
 /** What an attempt at an inference reads and writes through children of its own. */
 export class JobInference {
-  readonly #context: AttemptContext;
+  readonly #context: WorkContext;
   readonly #abort = new AbortController();
   #working: Promise<unknown> = Promise.resolve();
   #trained: TrainedModel | null = null;
   #work: InferenceWork | null = null;
   #rows: Promise<GivenMoments & { readonly digest: string }> | null = null;
 
-  constructor(context: AttemptContext) {
+  constructor(context: WorkContext) {
     this.#context = context;
   }
 

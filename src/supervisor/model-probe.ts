@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import type { CoreAddon } from '../native/contract.ts';
 import type { JobLayout } from '../plan/job-layout.ts';
-import type { AttemptInput } from './attempt-types.ts';
+import { timed } from './attempt-parts.ts';
+import type { AttemptContext } from './attempt-types.ts';
 import { runTask } from './task.ts';
 
 /**
@@ -13,11 +13,12 @@ export class ModelProbe {
   #asking: Promise<unknown> = Promise.resolve();
 
   /** `layout` with the model's tensors; as it is for a model of ours. Rejects with a TaskError. */
-  async complete(
-    layout: JobLayout,
-    { input, native, topologyFd }: ProbeContext,
-  ): Promise<JobLayout> {
+  async complete(layout: JobLayout, context: ProbeContext): Promise<JobLayout> {
     if (layout.model.type !== 'TORCHSCRIPT') return layout;
+    return await timed(context, 'probe model', () => this.#ask(layout, context));
+  }
+
+  async #ask(layout: JobLayout, { input, native, topologyFd }: ProbeContext): Promise<JobLayout> {
     const asking = runTask(
       { role: 'PROBE', options: { model: layout.model, weighted: meetsWeights(layout) } },
       {
@@ -47,8 +48,6 @@ function meetsWeights({ sampling: { algorithm, plugin } }: JobLayout): boolean {
   return plugin.weights || ['RANDOM_WALK', 'LABOR', 'KHOP_WEIGHTED'].includes(algorithm);
 }
 
-interface ProbeContext {
-  readonly input: AttemptInput;
-  readonly native: CoreAddon;
+type ProbeContext = Pick<AttemptContext, 'input' | 'native' | 'clock' | 'emit'> & {
   readonly topologyFd: number | null;
-}
+};

@@ -17,6 +17,7 @@ import { type Tiers, tiersOf } from '../placement/tiers.ts';
 import type { PlacedDevice, RowPlacementPlan, RowShares } from '../records/job-record.ts';
 import type { CachePolicy, JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
+import type { PlacedViews } from './crew.ts';
 
 /**
  * Which Trainer's device holds which feature rows (docs/placement.md): the plan of src/placement
@@ -37,12 +38,8 @@ export interface PlacingFacts {
   readonly trainers: ReadonlySet<string>;
 }
 
-export interface PlacedRows {
+export interface PlacedRows extends PlacedViews {
   readonly plan: RowPlacementPlan;
-  /** What Trainers are told, by the device's name; empty: each has a plain cache. */
-  readonly views: ReadonlyMap<string, RowPlacement>;
-  /** Ranks below it are some device's: Samplers mark as far. */
-  readonly endRank: number;
 }
 
 /** Null where no two Trainers have memory of their own. */

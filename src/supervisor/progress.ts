@@ -17,40 +17,35 @@ import type {
 } from '../records/job-record.ts';
 import { type Metric, type MetricName, metricNames } from '../spec/metrics.ts';
 import { scaleParts } from '../spec/rules/locality.ts';
+import type { ProgressFacts } from './attempt-work.ts';
+import { isAlive } from './look.ts';
 
 /** What people see of a running job, computed from two looks at its segment. Pure. */
 
-/** One look, with the pids the daemon knows and the time it was taken. */
-export interface Look {
-  readonly atMs: number;
-  readonly snapshot: SegmentSnapshot;
+/** What is shown of any crew that works. */
+export interface CrewFacts extends ProgressFacts {
+  readonly deviceNames: readonly string[];
+  /** By incarnation. */
+  readonly pids: ReadonlyMap<number, number>;
 }
 
-export interface ProgressInput {
-  /** About a second before `now`; null on the first look. */
-  readonly before: Look | null;
-  readonly now: Look;
-  readonly deviceNames: readonly string[];
-  readonly pids: ReadonlyMap<number, number>;
+export interface ProgressInput extends CrewFacts {
   /** Planned. */
   readonly epochs: number;
   readonly batchesPerEpoch: number;
   /** The epoch in progress and the last one that ended; null before. */
   readonly current: SegmentEpoch;
   readonly lastReport: EpochReport | null;
-  /** Of the last evaluation; none before. */
+  /** Metrics of the last evaluation; none before. */
   readonly valMetrics: readonly Metric[];
-  /** When the attempt began to train, and the batches that were committed then. */
-  readonly startedMs: number;
-  /** Nodes are predicted: there are no batches. */
-  readonly infers: boolean;
+  /** Batches that were committed when the attempt began to train. */
   readonly startedBatches: number;
 }
 
 export function progressOf(input: ProgressInput): JobProgress {
   const { snapshot, atMs } = input.now;
   const before = input.before;
-  const elapsedSeconds = before === null ? 0 : (atMs - before.atMs) / 1000;
+  const elapsedSeconds = secondsBetween(input);
   const rate = (counter: number) =>
     before === null || elapsedSeconds <= 0
       ? 0
@@ -60,9 +55,6 @@ export function progressOf(input: ProgressInput): JobProgress {
   const spentMs = atMs - input.startedMs;
   const doneHere = done - input.startedBatches;
   const { current, lastReport } = input;
-  const elapsedMs = 1000 * elapsedSeconds;
-  const evaluation = evaluationProgressOf(snapshot, before?.snapshot ?? null, elapsedMs);
-  if (input.infers) return inferenceProgressOf(input, evaluation, elapsedSeconds);
   return {
     epoch: snapshot.epoch,
     epochs: input.epochs,
@@ -77,51 +69,49 @@ export function progressOf(input: ProgressInput): JobProgress {
     remainingMs: doneHere <= 0 ? 0 : Math.round((spentMs / doneHere) * (total - done)),
     queueDepth: snapshot.queueDepth,
     queueCapacity: snapshot.numSlots,
-    executors: snapshot.executors
-      .filter(isAlive)
-      .map((executor) => statusOf(executor, input, elapsedSeconds)),
-    evaluation,
+    executors: statusesOf(input),
+    evaluation: evaluationProgressOf(input),
   };
 }
 
+function secondsBetween({ before, now }: ProgressFacts): number {
+  return before === null ? 0 : (now.atMs - before.atMs) / 1000;
+}
+
+function statusesOf(input: CrewFacts): readonly ExecutorStatus[] {
+  return input.now.snapshot.executors
+    .filter(isAlive)
+    .map((executor) => statusOf(executor, input, secondsBetween(input)));
+}
+
 /** All that there is to say of a job without batches is where its one evaluation is. */
-function inferenceProgressOf(
-  input: ProgressInput,
-  evaluation: EvaluationProgress | null,
-  elapsedSeconds: number,
-): JobProgress {
-  const { executors } = input.now.snapshot;
+export function inferenceProgressOf(input: CrewFacts): JobProgress {
+  const evaluation = evaluationProgressOf(input);
   return {
     ...{ epoch: 0, epochs: 0, batchesCommitted: 0, batchesPerEpoch: 0, version: 0 },
     ...{ loss: 0, valAccuracy: 0, valMetrics: [], seedsPerSecond: 0, edgesPerSecond: 0 },
     ...{ queueDepth: 0, queueCapacity: 0, remainingMs: evaluation?.remainingMs ?? 0 },
-    executors: executors.filter(isAlive).map((each) => statusOf(each, input, elapsedSeconds)),
+    executors: statusesOf(input),
     evaluation: evaluation === null ? null : { ...evaluation, kind: 'PREDICTION' },
   };
 }
 
 /** Its end is expected at the rate of the time between the looks. */
-function evaluationProgressOf(
-  { evaluation: now }: SegmentSnapshot,
-  earlier: SegmentSnapshot | null,
-  elapsedMs: number,
-): EvaluationProgress | null {
+function evaluationProgressOf(input: CrewFacts): EvaluationProgress | null {
+  const now = input.now.snapshot.evaluation;
   if (now === null) return null;
   const { kind, epoch, done, total } = now;
-  const before = earlier?.evaluation ?? null;
+  const before = input.before?.snapshot.evaluation ?? null;
   const isSame = before?.kind === kind && before.epoch === epoch;
+  const elapsedMs = 1000 * secondsBetween(input);
   const rows = done - (isSame ? before.done : 0);
   const remainingMs = rows > 0 && total > 0 ? ((total - done) / rows) * elapsedMs : 0;
   return { kind, epoch, rowsDone: done, rowsTotal: total, remainingMs: Math.round(remainingMs) };
 }
 
-export function isAlive(executor: ExecutorSnapshot): boolean {
-  return executor.phase !== 'REAPED';
-}
-
 function statusOf(
   executor: ExecutorSnapshot,
-  input: ProgressInput,
+  input: CrewFacts,
   elapsedSeconds: number,
 ): ExecutorStatus {
   const before = input.before?.snapshot.executors.find((e) => e.row === executor.row);

@@ -3,7 +3,7 @@ import type { ExecutorTimes, JobTimeline, TimelineStretch } from '../records/job
 import { fromJson, toJson } from '../store/codec.ts';
 import { jobTimeline } from '../store/shapes.ts';
 import { ExecutorTimer } from './executor-times.ts';
-import type { Look } from './progress.ts';
+import type { Look } from './look.ts';
 
 /** More than a screen has room to tell apart; kept in memory and, after its end, in a file. */
 export const stretchesMax = 240;

@@ -1,11 +1,9 @@
 import { sleep } from '../base/clock.ts';
 import type { LivingSeat, Seat } from '../devices/seat.ts';
 import type { SegmentSnapshot } from '../native/contract.ts';
-import { trialSegment } from '../plan/job-layout.ts';
-import { crewOf, segmentRequestOf } from './attempt-crew.ts';
+import { crewOf } from './attempt-crew.ts';
 import type { AttemptContext } from './attempt-types.ts';
-import type { Crew } from './crew.ts';
-import type { Preparation } from './preparation.ts';
+import type { Crew, CrewParts } from './crew.ts';
 
 /** A crew that measures a few batches and is then thrown away. */
 
@@ -49,14 +47,11 @@ export interface MeasureOptions extends Omit<TrialOptions, 'graceMs'> {
 /** What a trial crew's segment says at its end; null when the attempt was stopped before. */
 export async function measure(
   context: AttemptContext,
-  preparation: Preparation,
+  parts: CrewParts,
   seats: readonly Seat[],
   { onCrew, ...options }: MeasureOptions,
 ): Promise<SegmentSnapshot | null> {
-  const request = segmentRequestOf(context, preparation.made.layout, seats.length);
-  const segment = trialSegment(request);
-  const onUnkillable = (seat: LivingSeat) => options.onUnkillable([seat]);
-  const crew = crewOf(context, preparation, { segment, evaluation: null, onUnkillable });
+  const crew = crewOf(context, parts, (seat) => options.onUnkillable([seat]));
   onCrew(crew);
   const trainers = seats.filter(({ role }) => role === 'TRAINER').length;
   const anybody = { samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, trainers };

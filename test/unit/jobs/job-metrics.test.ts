@@ -41,10 +41,12 @@ function busyJob(): JobMetricsInput {
       ...{ jobId: 'a', devices: [], dataset: { counts: { numNodes: 1 } } },
       spec: { history: { staleSteps: 0 }, sampling: { locality: { maxScale: 1 } } },
     },
-    snapshot: { executors, committedBatches: 1, reclaimed: 1 },
-    epochs: { count: 0, last: null, valMetrics: [] },
+    seen: {
+      snapshot: { executors, committedBatches: 1, reclaimed: 1 },
+      epochs: { count: 0, last: null, valMetrics: [] },
+      progress: null,
+    },
     cachePlan: {},
-    progress: null,
   } as unknown as JobAttempt;
   const effectiveSpec = { model: {}, training: {} };
   const job = { effectiveSpec, plan: null, result: null } as unknown as JobRecord;

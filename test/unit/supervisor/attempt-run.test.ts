@@ -9,7 +9,8 @@ import {
   type AttemptRunOptions,
   lookEveryMs,
 } from '../../../src/supervisor/attempt-run.ts';
-import type { AttemptContext, AttemptEvent } from '../../../src/supervisor/attempt-types.ts';
+import type { AttemptEvent, WorkContext } from '../../../src/supervisor/attempt-types.ts';
+import { TrainingRun, type TrainingRunOptions } from '../../../src/work/training-run.ts';
 
 /** The looks at an attempt's segment. */
 
@@ -49,23 +50,26 @@ function runOf(complete = false) {
     clock: { monotonicMs: () => Date.now(), wallMs: () => Date.now() },
     log: createLog({ level: 'error' }),
     emit: (event: AttemptEvent) => events.push(event),
-  } as unknown as AttemptContext;
-  const options = {
-    crew: {
-      segment: {},
-      look: () => {
-        looks += 1;
-        const epochsToTrain = complete ? 0 : 5;
-        const none = { executors: [], version: 0, committedBatches: 0, totalBatches: 0, epoch: 0 };
-        return { ...none, epochsToTrain, evaluation: null, complete };
-      },
-      watch: () => {},
-      pids: new Map(),
+  } as unknown as WorkContext;
+  const crew = {
+    segment: {},
+    look: () => {
+      looks += 1;
+      const epochsToTrain = complete ? 0 : 5;
+      const none = { executors: [], version: 0, committedBatches: 0, totalBatches: 0, epoch: 0 };
+      return { ...none, epochsToTrain, evaluation: null, complete };
     },
+    watch: () => {},
+    pids: new Map(),
+  };
+  const cache = { seen: () => false };
+  const work = new TrainingRun(context, {
+    ...{ crew, layout: { batchesPerEpoch: 10 }, cache },
+    checkDataset: async () => {},
+  } as unknown as TrainingRunOptions);
+  const options = {
+    ...{ crew, work },
     plan: { standby: 'OFF' },
-    layout: { batchesPerEpoch: 10 },
-    cache: { seen: () => false },
-    inference: { stop: async () => {} },
     prefetch: false,
     perform: (step: () => Promise<void>) => void step().catch(() => {}),
   } as unknown as AttemptRunOptions;

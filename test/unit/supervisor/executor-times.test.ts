@@ -7,7 +7,7 @@ import {
   waitSides,
 } from '../../../src/native/contract.ts';
 import { ExecutorTimer } from '../../../src/supervisor/executor-times.ts';
-import type { Look } from '../../../src/supervisor/progress.ts';
+import type { Look } from '../../../src/supervisor/look.ts';
 
 type Totals = Partial<
   Record<(typeof stages)[number] | `WAIT_${(typeof waitSides)[number]}`, number>

@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest';
 import type { SegmentEpoch, SegmentSnapshot } from '../../../src/native/contract.ts';
-import { epochReportOf, type Look, progressOf } from '../../../src/supervisor/progress.ts';
+import type { Look } from '../../../src/supervisor/look.ts';
+import {
+  epochReportOf,
+  inferenceProgressOf,
+  progressOf,
+} from '../../../src/supervisor/progress.ts';
 
 const msPerNs = 1e6;
 
@@ -100,19 +105,13 @@ test('an evaluation that runs tells its rows, and its end at the rate of the las
       done === null ? null : { kind: 'VALIDATION', epoch: 4, done, total: 1000 },
     ),
   });
-  const progressAt = (before: Look | null, now: Look, infers: boolean) =>
-    progressOf({
-      infers,
-      ...{ before, now, deviceNames: ['cpu:0'], pids: new Map(), epochs: 10, batchesPerEpoch: 3 },
-      ...{
-        current: epoch(4, 0, 1, 2),
-        lastReport: null,
-        valMetrics: [],
-        startedBatches: 0,
-        startedMs: 0,
-      },
-    });
-  const at = (before: Look | null, now: Look) => progressAt(before, now, false).evaluation;
+  const crew = { deviceNames: ['cpu:0'], pids: new Map(), startedMs: 0 };
+  const training = {
+    ...{ epochs: 10, batchesPerEpoch: 3, startedBatches: 0 },
+    ...{ current: epoch(4, 0, 1, 2), lastReport: null, valMetrics: [] },
+  };
+  const at = (before: Look | null, now: Look) =>
+    progressOf({ ...crew, ...training, before, now }).evaluation;
   expect(at(look(0, null), look(1000, null))).toBe(null);
   const started = { kind: 'VALIDATION', epoch: 4, rowsDone: 200, rowsTotal: 1000 } as const;
   expect(at(null, look(1000, 200))).toEqual({ ...started, remainingMs: 0 });
@@ -122,7 +121,7 @@ test('an evaluation that runs tells its rows, and its end at the rate of the las
     remainingMs: 7000,
   });
   // An inference has no batches: its time left is that of its rows.
-  const inference = progressAt(look(1000, 200), look(2000, 300), true);
+  const inference = inferenceProgressOf({ ...crew, before: look(1000, 200), now: look(2000, 300) });
   expect(inference.evaluation).toMatchObject({ kind: 'PREDICTION', rowsDone: 300 });
   expect(inference).toMatchObject({ remainingMs: 7000, epochs: 0, batchesPerEpoch: 0 });
 });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { type SegmentSnapshot, stages, waitSides } from '../../../src/native/contract.ts';
-import type { Look } from '../../../src/supervisor/progress.ts';
+import type { Look } from '../../../src/supervisor/look.ts';
 import {
   readTimeline,
   stretchesMax,

@@ -21,6 +21,7 @@ export const ranks: Readonly<Record<string, number>> = {
   files: 6,
   plan: 7,
   supervisor: 8,
+  work: 9,
   scheduler: 9,
   artifacts: 9,
   jobs: 10,

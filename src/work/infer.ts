@@ -1,0 +1,166 @@
+import { messageOf } from '../base/errors.ts';
+import type { Seat } from '../devices/seat.ts';
+import { parameterCountOf } from '../files/checkpoint.ts';
+import { counters, type SegmentSnapshot } from '../native/contract.ts';
+import { inferencePlanOf } from '../plan/evaluation-plan.ts';
+import type { CachePlan, JobProgress } from '../records/job-record.ts';
+import { timed } from '../supervisor/attempt-parts.ts';
+import type { WorkContext } from '../supervisor/attempt-types.ts';
+import {
+  type AttemptWork,
+  type FinalWork,
+  noEpochs,
+  type ProgressFacts,
+  type RunningCrew,
+  type RunningWork,
+  type Told,
+} from '../supervisor/attempt-work.ts';
+import { CheckpointError } from '../supervisor/finalize.ts';
+import { inferenceSegment, openHiddenRows } from '../supervisor/inference.ts';
+import { JobCache } from '../supervisor/job-cache.ts';
+import { JobInference } from '../supervisor/job-inference.ts';
+import { inferenceProgressOf } from '../supervisor/progress.ts';
+import { Preparation, untried, type WorkInput } from './preparation.ts';
+
+/** An attempt at predicting with a trained model, over blocks or over rows. */
+export class InferAttempt implements AttemptWork {
+  readonly #context: WorkContext;
+  readonly #preparation: Preparation;
+  readonly #inference: JobInference;
+  /** Nothing is cached; what people are shown says so. */
+  readonly #cache: JobCache;
+
+  constructor(context: WorkContext, input: WorkInput) {
+    this.#context = context;
+    this.#preparation = new Preparation(context, input);
+    this.#inference = new JobInference(context);
+    this.#cache = new JobCache(context);
+  }
+
+  get cachePlan(): CachePlan {
+    return this.#cache.plan;
+  }
+
+  async prepare(isStopped: () => boolean): Promise<boolean> {
+    const sizes = this.#preparation.begin();
+    await this.#inference.readModel();
+    const made = await this.#preparation.make(sizes, this.#inference, isStopped);
+    if (made === null) return false;
+    const begin = () => this.#inference.begin(made.layout);
+    const isListed = this.#context.input.spec.inference.nodes === 'LISTED';
+    await (isListed ? timed(this.#context, 'list nodes', begin) : begin());
+    return !isStopped();
+  }
+
+  trial(): never {
+    return untried();
+  }
+
+  tried(): never {
+    return untried();
+  }
+
+  /** One evaluation of the nodes that are predicted; there is no queue. */
+  launch(executors: readonly Seat[]): ReturnType<AttemptWork['launch']> {
+    const { native, input } = this.#context;
+    const { layout } = this.#preparation.made;
+    const { nodes, prediction } = this.#inference.work;
+    const facts = { spec: input.spec, counts: input.dataset.counts, nodes };
+    const evaluation = inferencePlanOf(native, layout, facts);
+    const segment = inferenceSegment(this.#preparation.request(executors.length), evaluation);
+    const { scratchBytes } = evaluation;
+    const shared = this.#preparation.shared(this.#cache);
+    return {
+      parts: {
+        ...shared,
+        ...{ segment, evaluation, prediction },
+        openHiddenRows: scratchBytes > 0 ? () => openHiddenRows(input, scratchBytes) : null,
+      },
+      facts: {
+        queueCapacity: 0,
+        slotBytes: layout.slotBytes,
+        parameterCount: parameterCountOf(layout.manifest),
+        cache: shared.cache,
+      },
+    };
+  }
+
+  run(crew: RunningCrew): RunningWork {
+    this.#context.native.segmentBeginTrained(crew.segment, this.#inference.work.parameters);
+    const checkDataset = () => this.#preparation.checkDataset();
+    return new InferenceRun(this.#context, { crew, inference: this.#inference, checkDataset });
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.#preparation.stop(), this.#inference.stop()]);
+  }
+
+  close(): void {
+    this.#preparation.close();
+  }
+}
+
+interface InferenceRunOptions {
+  readonly crew: RunningCrew;
+  readonly inference: Pick<JobInference, 'publish' | 'stop'>;
+  /** Rejects where the dataset is not any more what it was as the job began. */
+  readonly checkDataset: () => Promise<void>;
+}
+
+/** A crew that predicts: what it has done is in a journal of its own, so it goes on by itself. */
+class InferenceRun implements RunningWork {
+  readonly phase = 'PREDICTING';
+  readonly epochs = noEpochs;
+  readonly #context: WorkContext;
+  readonly #options: InferenceRunOptions;
+
+  constructor(context: WorkContext, options: InferenceRunOptions) {
+    this.#context = context;
+    this.#options = options;
+  }
+
+  async resume(): Promise<void> {}
+
+  begin(): void {}
+
+  look(): Told {
+    return { all: true, againMs: null };
+  }
+
+  /** Rows, in place of batches. */
+  done({ evaluation }: SegmentSnapshot): number {
+    return evaluation?.done ?? 0;
+  }
+
+  progress(facts: ProgressFacts): JobProgress {
+    const deviceNames = this.#context.input.devices.map(({ name }) => name);
+    return inferenceProgressOf({ ...facts, deviceNames, pids: this.#options.crew.pids });
+  }
+
+  async final(): Promise<FinalWork> {
+    const { crew, inference, checkDataset } = this.#options;
+    await checkDataset();
+    this.#context.log.info('inference.predicted', computedIn(crew.look()));
+    const write = async () => {
+      try {
+        return await inference.publish();
+      } catch (error) {
+        throw new CheckpointError(`writing predictions: ${messageOf(error)}`, error);
+      }
+    };
+    return { bytes: 0, write };
+  }
+
+  async keep(): Promise<void> {}
+
+  stop(): Promise<void> {
+    return this.#options.inference.stop();
+  }
+}
+
+/** What this attempt computed; what an earlier one did is not among it. */
+function computedIn({ executors }: SegmentSnapshot) {
+  const total = (counter: number) =>
+    executors.reduce((sum, executor) => sum + (executor.counters[counter] ?? 0), 0);
+  return { chunks: total(counters.evaluationChunks), rows: total(counters.evaluationRows) };
+}

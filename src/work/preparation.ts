@@ -1,0 +1,167 @@
+import { join } from 'node:path';
+import type { DatasetLocation } from '../native/contract.ts';
+import { budgetBytesOf } from '../plan/device-memory.ts';
+import { type JobLayout, layoutOf, type SegmentRequest } from '../plan/job-layout.ts';
+import { memoryPlanOf } from '../plan/memory-plan.ts';
+import type { MemoryPlan } from '../records/memory-plan.ts';
+import type { WorkContext } from '../supervisor/attempt-types.ts';
+import type { CrewParts } from '../supervisor/crew.ts';
+import type { JobCache } from '../supervisor/job-cache.ts';
+import type { JobInference } from '../supervisor/job-inference.ts';
+import { momentsPath } from '../supervisor/standardization.ts';
+import { TaskError } from '../supervisor/task.ts';
+
+/** What follows from the spec and from sizes alone. */
+export interface Sizes {
+  readonly layout: JobLayout;
+  readonly memory: MemoryPlan;
+}
+
+/** What an attempt makes before any executor starts, and holds until its end. */
+export interface Prepared extends Sizes {
+  readonly dataset: DatasetLocation;
+  /** By the device's name: a memfd on its NUMA node. */
+  readonly topologyFds: ReadonlyMap<string, number>;
+  /** Folder of propagated rows; empty where batches are blocks. */
+  readonly rowsFolder: string;
+}
+
+/** By what an inference has features and rows standardised: as those of the training were. */
+export type TrainedMoments = Pick<JobInference, 'features' | 'rowSource' | 'givenMoments'>;
+
+/** What batches are made from: blocks of a graph, or rows of propagated features. */
+export interface WorkInput {
+  /** Null when it was stopped. `trained` is null where the job itself trains. */
+  prepare(
+    sizes: Sizes,
+    trained: TrainedMoments | null,
+    isStopped: () => boolean,
+  ): Promise<Prepared | null>;
+  /** Resolves when no process of this input is left. */
+  stop(): Promise<void>;
+  close(): void;
+}
+
+/** Checks that a dataset, and what was made of it, is as it was when the job was created. */
+export class DatasetCheck {
+  readonly #context: WorkContext;
+  readonly #abort = new AbortController();
+  #checking: Promise<void> = Promise.resolve();
+
+  constructor(context: WorkContext) {
+    this.#context = context;
+  }
+
+  /** Rejects with a TaskError. `featuresPath` is of features made of it; empty: there are none. */
+  async check(featuresPath: string): Promise<void> {
+    this.#checking = this.#check(featuresPath);
+    await this.#checking;
+  }
+
+  async #check(featuresPath: string): Promise<void> {
+    const { witness, input, native } = this.#context;
+    const task = {
+      cores: input.devices.flatMap(({ cores }) => cores),
+      threads: 1,
+      logPath: join(input.logFolder, 'check.log'),
+      instructionSet: native.hostInstructionSet(),
+      signal: this.#abort.signal,
+      stallMs: input.spec.timeouts.stallMs,
+    };
+    const { dataset, datasetDigest: digest } = input;
+    await witness.checkDataset({ folder: dataset.folder, digest }, task);
+    if (featuresPath === '') return;
+    if (await witness.isSound([featuresPath, momentsPath(featuresPath)], task)) return;
+    throw new TaskError(
+      'DATASET_CORRUPT',
+      `${featuresPath} was damaged while the job read it: it is removed, and the next job makes ` +
+        'it again',
+    );
+  }
+
+  /** Resolves when no process of this check is left. */
+  async stop(): Promise<void> {
+    this.#abort.abort();
+    await this.#checking.catch(() => {});
+  }
+}
+
+/** The preparing that all kinds of jobs have in common, and what it made. */
+export class Preparation {
+  readonly #context: WorkContext;
+  readonly #input: WorkInput;
+  readonly #check: DatasetCheck;
+  #made: Prepared | null = null;
+
+  constructor(context: WorkContext, input: WorkInput) {
+    this.#context = context;
+    this.#input = input;
+    this.#check = new DatasetCheck(context);
+  }
+
+  /** First: what is held in memory is what was predicted when the job was created. */
+  begin(): Sizes {
+    const { native, input, log, emit } = this.#context;
+    emit({ kind: 'phase', phase: 'LOADING_DATASET' });
+    const { hostBytes, spec } = input;
+    const { counts } = input.dataset;
+    const layout = layoutOf(native, spec, counts);
+    const deviceBytes = budgetBytesOf(input.devices);
+    const memory = memoryPlanOf(spec, { native, counts, hostBytes, deviceBytes });
+    const { topology, topologyBytes, features, featuresBytes, pinned } = memory;
+    const placed = { topology, topologyBytes, features, featuresBytes, pinned: pinned.reason };
+    log.info('attempt.memory', { ...placed, hostBytes });
+    return { layout, memory };
+  }
+
+  /** Null when it was stopped. */
+  async make(
+    sizes: Sizes,
+    trained: TrainedMoments | null,
+    isStopped: () => boolean,
+  ): Promise<Prepared | null> {
+    this.#made = await this.#input.prepare(sizes, trained, isStopped);
+    return this.#made;
+  }
+
+  /** Throws before it is made. */
+  get made(): Prepared {
+    if (this.#made === null) throw new Error('the attempt was not prepared');
+    return this.#made;
+  }
+
+  /** Rejects unless the dataset, and what was made of it, is as it was: also once all was read. */
+  checkDataset(): Promise<void> {
+    return this.#check.check(this.#made?.dataset.featuresPath ?? '');
+  }
+
+  /** What a segment for so many executors is asked for. */
+  request(executorCount: number): SegmentRequest {
+    const { spec, dataset, devices } = this.#context.input;
+    const { layout } = this.made;
+    return { spec, counts: dataset.counts, layout, deviceCount: devices.length, executorCount };
+  }
+
+  /** What a crew shares of what was made. */
+  shared(cache: JobCache): Omit<CrewParts, 'segment' | 'evaluation' | 'prediction'> {
+    const { orderPath, favouredPath, plan, placed, hostTierFd } = cache;
+    const of = { orderPath, favouredPath, cache: plan, placed, hostTierFd };
+    return { ...this.made, ...of, openHiddenRows: null };
+  }
+
+  /** Resolves when no process of these is left. */
+  async stop(): Promise<void> {
+    await this.#check.stop();
+    await this.#input.stop();
+  }
+
+  close(): void {
+    this.#input.close();
+    this.#made = null;
+  }
+}
+
+/** The answer of work in which nobody samples, so that there is nothing to try. */
+export function untried(): never {
+  throw new Error('a job in which nobody samples is not calibrated');
+}

@@ -1,0 +1,47 @@
+import type { SegmentSnapshot } from '../native/contract.ts';
+import { standbyRoomOf } from '../plan/device-memory.ts';
+import { queueSlots, trialSegment } from '../plan/job-layout.ts';
+import type { WorkContext } from '../supervisor/attempt-types.ts';
+import type { Calibration } from '../supervisor/attempt-work.ts';
+import type { CrewParts } from '../supervisor/crew.ts';
+import { noPrediction } from '../supervisor/inference.ts';
+import { timingsOf } from '../supervisor/timings.ts';
+import { Blocks } from './blocks.ts';
+import { TrainingAttempt } from './training.ts';
+
+/** An attempt at training on blocks: nodes are ranked for caches, and a trial measures batches. */
+export class TrainBlocksAttempt extends TrainingAttempt {
+  constructor(context: WorkContext) {
+    super(context, new Blocks(context));
+  }
+
+  override async prepare(isStopped: () => boolean): Promise<boolean> {
+    const made = await this.preparation.make(this.preparation.begin(), null, isStopped);
+    if (made === null) return false;
+    const topologyFd = [...made.topologyFds.values()][0] ?? null;
+    await this.cache.prepare({ ...made, topologyFd });
+    return !isStopped();
+  }
+
+  trial(executorCount: number): CrewParts {
+    const segment = trialSegment(this.preparation.request(executorCount));
+    const shared = this.preparation.shared(this.cache);
+    return { ...shared, segment, evaluation: null, prediction: noPrediction };
+  }
+
+  tried(snapshot: SegmentSnapshot, executorCount: number): Omit<Calibration, 'kind'> {
+    const { native, input } = this.context;
+    const { layout } = this.preparation.made;
+    this.recordBytes = snapshot.largestRecordBytes;
+    this.cache.measured(snapshot, layout);
+    const { prefetch, reservedBytes } = this.cache.plan;
+    const request = this.preparation.request(executorCount);
+    const slots = queueSlots(native, request, this.recordBytes);
+    return {
+      timings: timingsOf(snapshot, prefetch),
+      epoch: { batches: layout.batchesPerEpoch, slots },
+      standbyRoom: standbyRoomOf(snapshot.executors, input.devices, reservedBytes),
+      samplerSets: this.cache.samplerSets(),
+    };
+  }
+}

@@ -1,0 +1,19 @@
+import type { WorkContext } from '../supervisor/attempt-types.ts';
+import { untried } from './preparation.ts';
+import { Rows } from './rows.ts';
+import { TrainingAttempt } from './training.ts';
+
+/** An attempt at training on rows, which nobody samples: there is nothing to rank or to try. */
+export class TrainRowsAttempt extends TrainingAttempt {
+  constructor(context: WorkContext) {
+    super(context, new Rows(context));
+  }
+
+  trial(): never {
+    return untried();
+  }
+
+  tried(): never {
+    return untried();
+  }
+}

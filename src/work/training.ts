@@ -1,0 +1,84 @@
+import type { Seat } from '../devices/seat.ts';
+import { parameterCountOf } from '../files/checkpoint.ts';
+import type { SegmentSnapshot } from '../native/contract.ts';
+import { evaluationPlanOf } from '../plan/evaluation-plan.ts';
+import { jobSegment, queueSlots } from '../plan/job-layout.ts';
+import type { CachePlan } from '../records/job-record.ts';
+import type { WorkContext } from '../supervisor/attempt-types.ts';
+import type {
+  AttemptWork,
+  Calibration,
+  RunningCrew,
+  RunningWork,
+} from '../supervisor/attempt-work.ts';
+import type { CrewParts } from '../supervisor/crew.ts';
+import { noPrediction } from '../supervisor/inference.ts';
+import { JobCache } from '../supervisor/job-cache.ts';
+import { Preparation, type WorkInput } from './preparation.ts';
+import { TrainingRun } from './training-run.ts';
+
+/** An attempt at training, whatever its batches are. */
+export abstract class TrainingAttempt implements AttemptWork {
+  protected readonly context: WorkContext;
+  protected readonly cache: JobCache;
+  protected readonly preparation: Preparation;
+  /** What a trial saw a record take; 0: nothing was tried. */
+  protected recordBytes = 0;
+
+  constructor(context: WorkContext, input: WorkInput) {
+    this.context = context;
+    this.cache = new JobCache(context);
+    this.preparation = new Preparation(context, input);
+  }
+
+  get cachePlan(): CachePlan {
+    return this.cache.plan;
+  }
+
+  async prepare(isStopped: () => boolean): Promise<boolean> {
+    const made = await this.preparation.make(this.preparation.begin(), null, isStopped);
+    return made !== null && !isStopped();
+  }
+
+  abstract trial(executorCount: number): CrewParts;
+
+  abstract tried(snapshot: SegmentSnapshot, executorCount: number): Omit<Calibration, 'kind'>;
+
+  launch(executors: readonly Seat[]): ReturnType<AttemptWork['launch']> {
+    const { native, input } = this.context;
+    const { layout } = this.preparation.made;
+    const trainers = executors.filter(({ role }) => role === 'TRAINER');
+    this.cache.place(new Set(trainers.map(({ device }) => device)), layout);
+    const request = this.preparation.request(executors.length);
+    const { recordBytes } = this;
+    const numSlots = queueSlots(native, request, recordBytes);
+    const evaluation = evaluationPlanOf(native, layout, input);
+    const cached = this.cache.sharedRows;
+    const segment = jobSegment(request, { numSlots, recordBytes, evaluation, cached });
+    const shared = this.preparation.shared(this.cache);
+    return {
+      parts: { ...shared, segment, evaluation, prediction: noPrediction },
+      facts: {
+        queueCapacity: numSlots,
+        slotBytes: layout.slotBytes,
+        parameterCount: parameterCountOf(layout.manifest),
+        cache: shared.cache,
+      },
+    };
+  }
+
+  run(crew: RunningCrew): RunningWork {
+    const { layout } = this.preparation.made;
+    const checkDataset = () => this.preparation.checkDataset();
+    return new TrainingRun(this.context, { crew, layout, cache: this.cache, checkDataset });
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.preparation.stop(), this.cache.stop()]);
+  }
+
+  close(): void {
+    this.cache.close();
+    this.preparation.close();
+  }
+}
