@@ -47,13 +47,13 @@ import type { CoreAddon } from './native/contract.ts';
 import { claimShared, claimState, type SharedFolders } from './native/folder-claims.ts';
 import { loadCore } from './native/load.ts';
 import { createPool, type Pool } from './pool/pool.ts';
+import { DataWitness } from './prepare/data-witness.ts';
+import type { PropagationEnd } from './prepare/propagation-types.ts';
+import { Propagations } from './prepare/propagations.ts';
+import { Topologies } from './prepare/topologies.ts';
 import { terminalStates } from './records/job-record.ts';
 import { openStore, type Store } from './store/store.ts';
-import { DataWitness } from './supervisor/data-witness.ts';
 import { createPreparer } from './supervisor/preparer.ts';
-import type { PropagationEnd } from './supervisor/propagation-types.ts';
-import { Propagations } from './supervisor/propagations.ts';
-import { Topologies } from './supervisor/topologies.ts';
 import { createJobTraces, type JobTraces } from './traces/job-traces.ts';
 
 /**

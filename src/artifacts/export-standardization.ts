@@ -7,16 +7,11 @@ import {
   safetensorsOf,
 } from '../files/checkpoint.ts';
 import type { CoreAddon, ModelOptions } from '../native/contract.ts';
+import { type Propagations, tokensOf } from '../prepare/propagations.ts';
+import { foldMoments, foldProblem, type Moments, readMoments } from '../prepare/standardization.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { PropagationSource } from '../records/propagation-record.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
-import { type Propagations, tokensOf } from '../supervisor/propagations.ts';
-import {
-  foldMoments,
-  foldProblem,
-  type Moments,
-  readMoments,
-} from '../supervisor/standardization.ts';
 import type { ExportedRows } from './export-files.ts';
 
 /** What an export says about standardised features, and a model that does without them. */

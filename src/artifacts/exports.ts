@@ -15,6 +15,16 @@ import {
 import type { CoreAddon, ModelOptions, PredictOptions } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
 import { taskTopologyPlace } from '../plan/memory-plan.ts';
+import type { DataWitness } from '../prepare/data-witness.ts';
+import {
+  type FeaturesRequest,
+  type LoadedDataset,
+  loadDataset,
+  loadFeatures,
+} from '../prepare/load-dataset.ts';
+import { idOf, type Propagations } from '../prepare/propagations.ts';
+import type { Moments } from '../prepare/standardization.ts';
+import type { SharedTopology, Topologies } from '../prepare/topologies.ts';
 import type { DatasetManifest, DatasetRecord } from '../records/dataset-record.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
@@ -22,17 +32,7 @@ import { automaticCores } from '../spec/limits.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
 import { show } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
-import type { DataWitness } from '../supervisor/data-witness.ts';
-import {
-  type FeaturesRequest,
-  type LoadedDataset,
-  loadDataset,
-  loadFeatures,
-} from '../supervisor/load-dataset.ts';
 import { predict } from '../supervisor/prediction.ts';
-import { idOf, type Propagations } from '../supervisor/propagations.ts';
-import type { Moments } from '../supervisor/standardization.ts';
-import type { SharedTopology, Topologies } from '../supervisor/topologies.ts';
 import { corrupt, read, recordOfFile, type TrainedJob, trainedJob } from './checkpoint-record.ts';
 import { createLedger, type ExportPart, summaryParts } from './export-files.ts';
 import {

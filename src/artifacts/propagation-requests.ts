@@ -8,12 +8,12 @@ import type { Datasets } from '../datasets/datasets.ts';
 import { countsOf, requireReady } from '../datasets/ready-dataset.ts';
 import type { CrewDevice } from '../devices/seat.ts';
 import type { CoreAddon } from '../native/contract.ts';
+import type { PropagationDevice, PropagationRequest } from '../prepare/propagation-types.ts';
+import type { Propagations } from '../prepare/propagations.ts';
 import type { DatasetRecord, OperationRecord } from '../records/dataset-record.ts';
 import type { PropagationRecord } from '../records/propagation-record.ts';
 import { type PropagationInput, resolvePropagation } from '../spec/rules/propagation.ts';
 import type { Store } from '../store/store.ts';
-import type { PropagationDevice, PropagationRequest } from '../supervisor/propagation-types.ts';
-import type { Propagations } from '../supervisor/propagations.ts';
 
 /** Propagations that users ask for by themselves, in advance of jobs. */
 

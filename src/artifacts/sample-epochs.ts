@@ -6,13 +6,13 @@ import type { CoreAddon, FootprintOptions } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
 import { layoutOf } from '../plan/job-layout.ts';
 import { taskTopologyPlace } from '../plan/memory-plan.ts';
+import type { DataWitness } from '../prepare/data-witness.ts';
+import { loadDataset } from '../prepare/load-dataset.ts';
+import type { SharedTopology, Topologies } from '../prepare/topologies.ts';
 import type { DatasetRecord } from '../records/dataset-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
-import type { DataWitness } from '../supervisor/data-witness.ts';
-import { loadDataset } from '../supervisor/load-dataset.ts';
 import { runTask } from '../supervisor/task.ts';
-import type { SharedTopology, Topologies } from '../supervisor/topologies.ts';
 
 /** Reports that sample whole epochs as a job would: the child that does, and what it needs. */
 

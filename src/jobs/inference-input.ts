@@ -9,7 +9,7 @@ import type { JobSpecInput } from '../spec/job-spec.ts';
 import { meantBy } from '../spec/nearest.ts';
 import { show } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
-import { readTrainedModel } from '../supervisor/trained-model.ts';
+import { readTrainedModel } from '../work/trained-model.ts';
 
 /** An inference as it was asked for, completed by the model that it names. */
 

@@ -14,11 +14,8 @@ import type {
   ResumePoint,
 } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import type { DataWitness } from './data-witness.ts';
 import type { ExecutorOutcome } from './exit-reason.ts';
-import type { PropagationMaker } from './propagation-types.ts';
 import type { MeasuredTimings } from './timings.ts';
-import type { Topologies } from './topologies.ts';
 
 /** What an attempt is told and what it reports. */
 
@@ -69,13 +66,6 @@ export interface AttemptContext {
   readonly log: Log;
   readonly clock: Clock;
   readonly emit: (event: AttemptEvent) => void;
-}
-
-/** What the work of an attempt has beside that: what is made of datasets, for all jobs. */
-export interface WorkContext extends AttemptContext {
-  readonly topologies: Topologies;
-  readonly witness: DataWitness;
-  readonly propagations: PropagationMaker;
 }
 
 /** What of an attempt's phases takes time of its own, for traces. */

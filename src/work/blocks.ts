@@ -1,8 +1,8 @@
 import type { CrewDevice } from '../devices/seat.ts';
+import { type AttemptDataset, DatasetLoad } from '../prepare/load-dataset.ts';
+import { ModelProbe } from '../prepare/model-probe.ts';
 import { timed } from '../supervisor/attempt-parts.ts';
-import type { WorkContext } from '../supervisor/attempt-types.ts';
-import { type AttemptDataset, DatasetLoad } from '../supervisor/load-dataset.ts';
-import { ModelProbe } from '../supervisor/model-probe.ts';
+import type { WorkContext } from './context.ts';
 import type { Prepared, Sizes, TrainedMoments, WorkInput } from './preparation.ts';
 
 /** Batches that are blocks: of features that may be standardised, and a topology in memory. */

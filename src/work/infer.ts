@@ -5,7 +5,6 @@ import { counters, type SegmentSnapshot } from '../native/contract.ts';
 import { inferencePlanOf } from '../plan/evaluation-plan.ts';
 import type { CachePlan, JobProgress } from '../records/job-record.ts';
 import { timed } from '../supervisor/attempt-parts.ts';
-import type { WorkContext } from '../supervisor/attempt-types.ts';
 import {
   type AttemptWork,
   type FinalWork,
@@ -16,11 +15,12 @@ import {
   type Told,
 } from '../supervisor/attempt-work.ts';
 import { CheckpointError } from '../supervisor/finalize.ts';
-import { inferenceSegment, openHiddenRows } from '../supervisor/inference.ts';
-import { JobCache } from '../supervisor/job-cache.ts';
-import { JobInference } from '../supervisor/job-inference.ts';
-import { inferenceProgressOf } from '../supervisor/progress.ts';
+import type { WorkContext } from './context.ts';
+import { inferenceSegment, openHiddenRows } from './inference.ts';
+import { JobCache } from './job-cache.ts';
+import { JobInference } from './job-inference.ts';
 import { Preparation, untried, type WorkInput } from './preparation.ts';
+import { inferenceProgressOf } from './progress.ts';
 
 /** An attempt at predicting with a trained model, over blocks or over rows. */
 export class InferAttempt implements AttemptWork {

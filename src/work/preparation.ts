@@ -3,13 +3,13 @@ import type { DatasetLocation } from '../native/contract.ts';
 import { budgetBytesOf } from '../plan/device-memory.ts';
 import { type JobLayout, layoutOf, type SegmentRequest } from '../plan/job-layout.ts';
 import { memoryPlanOf } from '../plan/memory-plan.ts';
+import { momentsPath } from '../prepare/standardization.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
-import type { WorkContext } from '../supervisor/attempt-types.ts';
 import type { CrewParts } from '../supervisor/crew.ts';
-import type { JobCache } from '../supervisor/job-cache.ts';
-import type { JobInference } from '../supervisor/job-inference.ts';
-import { momentsPath } from '../supervisor/standardization.ts';
 import { TaskError } from '../supervisor/task.ts';
+import type { WorkContext } from './context.ts';
+import type { JobCache } from './job-cache.ts';
+import type { JobInference } from './job-inference.ts';
 
 /** What follows from the spec and from sizes alone. */
 export interface Sizes {

@@ -1,7 +1,7 @@
 import { basename, join } from 'node:path';
+import type { PropagationRequest } from '../prepare/propagation-types.ts';
 import { timed } from '../supervisor/attempt-parts.ts';
-import type { WorkContext } from '../supervisor/attempt-types.ts';
-import type { PropagationRequest } from '../supervisor/propagation-types.ts';
+import type { WorkContext } from './context.ts';
 import {
   DatasetCheck,
   type Prepared,

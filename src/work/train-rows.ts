@@ -1,4 +1,4 @@
-import type { WorkContext } from '../supervisor/attempt-types.ts';
+import type { WorkContext } from './context.ts';
 import { untried } from './preparation.ts';
 import { Rows } from './rows.ts';
 import { TrainingAttempt } from './training.ts';

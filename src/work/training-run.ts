@@ -6,7 +6,6 @@ import type { SegmentSnapshot } from '../native/contract.ts';
 import { isHistoryWarm } from '../plan/history.ts';
 import type { JobLayout } from '../plan/job-layout.ts';
 import type { JobProgress } from '../records/job-record.ts';
-import type { WorkContext } from '../supervisor/attempt-types.ts';
 import type {
   EndedEpochs,
   FinalWork,
@@ -15,13 +14,14 @@ import type {
   RunningWork,
   Told,
 } from '../supervisor/attempt-work.ts';
-import { EpochReports, epochsAtOnce } from '../supervisor/epoch-reports.ts';
 import { CheckpointError } from '../supervisor/finalize.ts';
-import { Images, resume } from '../supervisor/images.ts';
-import type { JobCache } from '../supervisor/job-cache.ts';
 import type { Look } from '../supervisor/look.ts';
-import { accuracyIn, progressOf, testMetricsOf } from '../supervisor/progress.ts';
 import { timingsOf } from '../supervisor/timings.ts';
+import type { WorkContext } from './context.ts';
+import { EpochReports, epochsAtOnce } from './epoch-reports.ts';
+import { Images, resume } from './images.ts';
+import type { JobCache } from './job-cache.ts';
+import { accuracyIn, progressOf, testMetricsOf } from './progress.ts';
 
 /** A crew that trains: epochs are reported, images written, and in the end the model. */
 

@@ -4,7 +4,6 @@ import type { SegmentSnapshot } from '../native/contract.ts';
 import { evaluationPlanOf } from '../plan/evaluation-plan.ts';
 import { jobSegment, queueSlots } from '../plan/job-layout.ts';
 import type { CachePlan } from '../records/job-record.ts';
-import type { WorkContext } from '../supervisor/attempt-types.ts';
 import type {
   AttemptWork,
   Calibration,
@@ -12,8 +11,9 @@ import type {
   RunningWork,
 } from '../supervisor/attempt-work.ts';
 import type { CrewParts } from '../supervisor/crew.ts';
-import { noPrediction } from '../supervisor/inference.ts';
-import { JobCache } from '../supervisor/job-cache.ts';
+import type { WorkContext } from './context.ts';
+import { noPrediction } from './inference.ts';
+import { JobCache } from './job-cache.ts';
 import { Preparation, type WorkInput } from './preparation.ts';
 import { TrainingRun } from './training-run.ts';
 

@@ -1,9 +1,9 @@
 import type { JobSpec } from '../spec/job-spec.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
-import type { WorkContext } from '../supervisor/attempt-types.ts';
 import type { AttemptWork } from '../supervisor/attempt-work.ts';
 import { Blocks } from './blocks.ts';
+import type { WorkContext } from './context.ts';
 import { InferAttempt } from './infer.ts';
 import { Rows } from './rows.ts';
 import { TrainBlocksAttempt } from './train-blocks.ts';

@@ -19,7 +19,7 @@
 //
 // In the folder: chunks.bin, the journal; out/predictions.npy, out/logits.npy,
 // out/probabilities.npy, out/nodes.npy, which only become a result once all chunks are done
-// (src/supervisor/inference.ts renames `out`).
+// (src/work/inference.ts renames `out`).
 
 namespace gnnd {
 

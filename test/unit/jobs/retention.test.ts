@@ -19,9 +19,9 @@ import { createDeletion } from '../../../src/jobs/deletion.ts';
 import { createRetention, type GarbageItem } from '../../../src/jobs/retention.ts';
 import type { Runner } from '../../../src/jobs/runner.ts';
 import type { CoreAddon } from '../../../src/native/contract.ts';
+import type { DataWitness } from '../../../src/prepare/data-witness.ts';
+import { Propagations } from '../../../src/prepare/propagations.ts';
 import type { Store } from '../../../src/store/store.ts';
-import type { DataWitness } from '../../../src/supervisor/data-witness.ts';
-import { Propagations } from '../../../src/supervisor/propagations.ts';
 import { newJob, someResult } from '../store/job-values.ts';
 import { openTestStore, temporaryFolder } from '../store/store-fixtures.ts';
 

@@ -4,11 +4,11 @@ import { GnndError } from '../../../src/base/errors.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { Runner } from '../../../src/jobs/runner.ts';
 import type { CoreAddon, NativeCode } from '../../../src/native/contract.ts';
+import type { DataWitness } from '../../../src/prepare/data-witness.ts';
+import type { Propagations } from '../../../src/prepare/propagations.ts';
+import type { Topologies } from '../../../src/prepare/topologies.ts';
 import type { JobState } from '../../../src/records/job-record.ts';
 import type { Store } from '../../../src/store/store.ts';
-import type { DataWitness } from '../../../src/supervisor/data-witness.ts';
-import type { Propagations } from '../../../src/supervisor/propagations.ts';
-import type { Topologies } from '../../../src/supervisor/topologies.ts';
 import { newDataset, newJob } from '../store/job-values.ts';
 import { openTestStore, temporaryFolder } from '../store/store-fixtures.ts';
 

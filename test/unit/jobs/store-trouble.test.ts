@@ -6,12 +6,12 @@ import { createLog } from '../../../src/base/log.ts';
 import type { Seat } from '../../../src/devices/seat.ts';
 import { Runner } from '../../../src/jobs/runner.ts';
 import type { CoreAddon } from '../../../src/native/contract.ts';
+import type { DataWitness } from '../../../src/prepare/data-witness.ts';
+import type { Propagations } from '../../../src/prepare/propagations.ts';
+import type { Topologies } from '../../../src/prepare/topologies.ts';
 import type { JobResult } from '../../../src/records/job-record.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { AttemptEvent, AttemptInput } from '../../../src/supervisor/attempt-types.ts';
-import type { DataWitness } from '../../../src/supervisor/data-witness.ts';
-import type { Propagations } from '../../../src/supervisor/propagations.ts';
-import type { Topologies } from '../../../src/supervisor/topologies.ts';
 import { epochReport, newDataset, newJob, someResult } from '../store/job-values.ts';
 import { openTestStore, temporaryFolder } from '../store/store-fixtures.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { PropagationSpecSchema } from '../../../src/api/gen/gnnd/v1/propagation_pb.ts';
 import { canonicalSha256 } from '../../../src/base/ids.ts';
+import { idOf } from '../../../src/prepare/propagations.ts';
 import { type PropagationInput, resolvePropagation } from '../../../src/spec/rules/propagation.ts';
 import { messageOf, plainOf } from '../../../src/spec/spec-codec.ts';
-import { idOf } from '../../../src/supervisor/propagations.ts';
 
 const defaults = {
   operators: ['SYMMETRIC'],

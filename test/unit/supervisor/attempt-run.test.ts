@@ -9,7 +9,8 @@ import {
   type AttemptRunOptions,
   lookEveryMs,
 } from '../../../src/supervisor/attempt-run.ts';
-import type { AttemptEvent, WorkContext } from '../../../src/supervisor/attempt-types.ts';
+import type { AttemptEvent } from '../../../src/supervisor/attempt-types.ts';
+import type { WorkContext } from '../../../src/work/context.ts';
 import { TrainingRun, type TrainingRunOptions } from '../../../src/work/training-run.ts';
 
 /** The looks at an attempt's segment. */

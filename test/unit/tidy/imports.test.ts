@@ -85,7 +85,7 @@ describe('the import rules', () => {
 
   it('see an import that spans lines', () => {
     expect(judge('base/a.ts', 'import {', '  one,', '  type Two,', "} from '../api/api.ts';")).toBe(
-      'base/a.ts:1: imports api/api.ts: upward, from rank 0 to rank 11',
+      'base/a.ts:1: imports api/api.ts: upward, from rank 0 to rank 13',
     );
   });
 

@@ -1,11 +1,7 @@
 import { expect, test } from 'vitest';
 import type { SegmentEpoch, SegmentSnapshot } from '../../../src/native/contract.ts';
 import type { Look } from '../../../src/supervisor/look.ts';
-import {
-  epochReportOf,
-  inferenceProgressOf,
-  progressOf,
-} from '../../../src/supervisor/progress.ts';
+import { epochReportOf, inferenceProgressOf, progressOf } from '../../../src/work/progress.ts';
 
 const msPerNs = 1e6;
 

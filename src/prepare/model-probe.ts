@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import type { JobLayout } from '../plan/job-layout.ts';
-import { timed } from './attempt-parts.ts';
-import type { AttemptContext } from './attempt-types.ts';
-import { runTask } from './task.ts';
+import { timed } from '../supervisor/attempt-parts.ts';
+import type { AttemptContext } from '../supervisor/attempt-types.ts';
+import { runTask } from '../supervisor/task.ts';
 
 /**
  * What only a user's model itself knows: its tensors, and whether it keeps its contract. Asked in a

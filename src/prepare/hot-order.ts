@@ -4,8 +4,8 @@ import { basename, join } from 'node:path';
 import { makeFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import type { Clock } from '../base/clock.ts';
 import type { FavourOptions, RankedRun, RankOptions } from '../native/contract.ts';
+import { runTask, type TaskOptions } from '../supervisor/task.ts';
 import type { DataWitness } from './data-witness.ts';
-import { runTask, type TaskOptions } from './task.ts';
 
 /**
  * The order of nodes that caches follow, and whom locality-aware sampling favours by it:

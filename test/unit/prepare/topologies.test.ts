@@ -1,7 +1,7 @@
 import { fstatSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Topologies, type TopologyKey } from '../../../src/supervisor/topologies.ts';
+import { Topologies, type TopologyKey } from '../../../src/prepare/topologies.ts';
 import { temporaryFolder } from '../store/store-fixtures.ts';
 
 const idleMs = 1000;

@@ -17,7 +17,7 @@ import { type Tiers, tiersOf } from '../placement/tiers.ts';
 import type { PlacedDevice, RowPlacementPlan, RowShares } from '../records/job-record.ts';
 import type { CachePolicy, JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
-import type { PlacedViews } from './crew.ts';
+import type { PlacedViews } from '../supervisor/crew.ts';
 
 /**
  * Which Trainer's device holds which feature rows (docs/placement.md): the plan of src/placement

@@ -7,7 +7,7 @@ import type { ImageFacts, SegmentHandle, SegmentSnapshot } from '../native/contr
 import { nativeCodeOf } from '../native/load.ts';
 import type { JobLayout } from '../plan/job-layout.ts';
 import type { ResumePoint } from '../records/job-record.ts';
-import type { AttemptContext } from './attempt-types.ts';
+import type { AttemptContext } from '../supervisor/attempt-types.ts';
 
 /** Images of a running job (docs/formats/image.md): written beside training, and gone on from. */
 

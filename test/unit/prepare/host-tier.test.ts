@@ -1,7 +1,7 @@
 import { fstatSync, openSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { counters, type ExecutorSnapshot } from '../../../src/native/contract.ts';
-import { HostTier } from '../../../src/supervisor/host-tier.ts';
+import { HostTier } from '../../../src/prepare/host-tier.ts';
 
 const planned = { rows: 100, bytes: 8192, reason: '10.0 % of the rows, as the host has room' };
 const inputs = { dataset: {} as never, orderPath: '/order', planned };

@@ -8,7 +8,7 @@ import {
   foldProblem,
   momentsPath,
   readMoments,
-} from '../../../src/supervisor/standardization.ts';
+} from '../../../src/prepare/standardization.ts';
 import { forAll, type Random } from '../../support/random.ts';
 
 /** Layer 0 written out in plain arithmetic, over standardised rows and over raw ones. */

@@ -8,9 +8,9 @@ import {
   readCheckpoint,
   tensorsOf,
 } from '../files/checkpoint.ts';
+import type { Moments } from '../prepare/standardization.ts';
 import { datasetTasks } from '../records/dataset-record.ts';
 import type { DatasetTask, JobSpecInput } from '../spec/job-spec.ts';
-import type { Moments } from './standardization.ts';
 
 /**
  * A model that a job trained, from its checkpoint's folder or from an export's: what it is, what it

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { GnndError } from '../../../src/base/errors.ts';
-import { openPropagation } from '../../../src/supervisor/propagations.ts';
+import { openPropagation } from '../../../src/prepare/propagations.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'gnnd-propagations-'));
 

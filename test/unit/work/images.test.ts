@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createLog } from '../../../src/base/log.ts';
 import type { ImageFacts, SegmentHandle, SegmentSnapshot } from '../../../src/native/contract.ts';
 import type { AttemptContext, AttemptEvent } from '../../../src/supervisor/attempt-types.ts';
-import { Images, resume } from '../../../src/supervisor/images.ts';
+import { Images, resume } from '../../../src/work/images.ts';
 
 const segment = {} as SegmentHandle;
 const layout = { batchesPerEpoch: 10 };

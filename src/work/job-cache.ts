@@ -20,6 +20,8 @@ import { evaluationBytesOf, evaluationPlanOf } from '../plan/evaluation-plan.ts'
 import { type CachedRows, noCachedRows } from '../plan/history.ts';
 import type { JobLayout } from '../plan/job-layout.ts';
 import { trainerThreads } from '../plan/trainer-threads.ts';
+import { HostTier, rowsKeptBy } from '../prepare/host-tier.ts';
+import { type HotOrder, prepareFavoured, prepareHotOrder } from '../prepare/hot-order.ts';
 import type { CachePlan } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { mayCache } from '../spec/cache-spec.ts';
@@ -27,13 +29,12 @@ import type { JobSpec } from '../spec/job-spec.ts';
 import { sharesHistory } from '../spec/rules/history.ts';
 import { favours } from '../spec/rules/locality.ts';
 import { takesRows } from '../spec/rules/propagation.ts';
-import { timed } from './attempt-parts.ts';
-import type { AttemptInput, WorkContext } from './attempt-types.ts';
-import type { PlacedViews } from './crew.ts';
-import { HostTier, rowsKeptBy } from './host-tier.ts';
-import { type HotOrder, prepareFavoured, prepareHotOrder } from './hot-order.ts';
+import { timed } from '../supervisor/attempt-parts.ts';
+import type { AttemptInput } from '../supervisor/attempt-types.ts';
+import type { PlacedViews } from '../supervisor/crew.ts';
+import type { TaskOptions } from '../supervisor/task.ts';
+import type { WorkContext } from './context.ts';
 import { type PlacedRows, placeRows, samplerSetsOf, withMeasured } from './placed-rows.ts';
-import type { TaskOptions } from './task.ts';
 
 /** Of what an attempt has prepared. */
 interface RankInputs {

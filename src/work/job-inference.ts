@@ -4,19 +4,19 @@ import { join } from 'node:path';
 import { makeFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import { GnndError } from '../base/errors.ts';
 import type { JobLayout } from '../plan/job-layout.ts';
+import { loadFeatures } from '../prepare/load-dataset.ts';
+import type { GivenMoments } from '../prepare/propagation-types.ts';
+import { type Moments, type MomentsFile, momentsPath } from '../prepare/standardization.ts';
 import type { JobResult } from '../records/job-record.ts';
 import type { PropagationSource } from '../records/propagation-record.ts';
-import type { WorkContext } from './attempt-types.ts';
+import type { TaskOptions } from '../supervisor/task.ts';
+import type { WorkContext } from './context.ts';
 import {
   beginInference,
   type InferenceWork,
   publishPredictions,
   trainedModelOf,
 } from './inference.ts';
-import { loadFeatures } from './load-dataset.ts';
-import type { GivenMoments } from './propagation-types.ts';
-import { type Moments, type MomentsFile, momentsPath } from './standardization.ts';
-import type { TaskOptions } from './task.ts';
 import type { TrainedModel } from './trained-model.ts';
 
 /** What an attempt at an inference reads and writes through children of its own. */

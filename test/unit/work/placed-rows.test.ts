@@ -8,7 +8,7 @@ import {
   placeRows,
   samplerSetsOf,
   withMeasured,
-} from '../../../src/supervisor/placed-rows.ts';
+} from '../../../src/work/placed-rows.ts';
 import { someSpec } from '../store/job-values.ts';
 
 const rates: LinkRates = { HOST: 10, NVLINK: 50 };

@@ -17,8 +17,8 @@ import type {
 } from '../records/job-record.ts';
 import { type Metric, type MetricName, metricNames } from '../spec/metrics.ts';
 import { scaleParts } from '../spec/rules/locality.ts';
-import type { ProgressFacts } from './attempt-work.ts';
-import { isAlive } from './look.ts';
+import type { ProgressFacts } from '../supervisor/attempt-work.ts';
+import { isAlive } from '../supervisor/look.ts';
 
 /** What people see of a running job, computed from two looks at its segment. Pure. */
 

@@ -23,6 +23,7 @@ import type {
   PropagationSource,
   PropagationSpec,
 } from '../records/propagation-record.ts';
+import { runTask, TaskError } from '../supervisor/task.ts';
 import type { DataWitness } from './data-witness.ts';
 import { loadFeatures } from './load-dataset.ts';
 import type {
@@ -34,7 +35,6 @@ import type {
   PropagationWatch,
 } from './propagation-types.ts';
 import { type Moments, readMoments } from './standardization.ts';
-import { runTask, TaskError } from './task.ts';
 
 /**
  * Propagated features as folders of files, one for each (dataset, operators, hops, type, ...):

@@ -15,8 +15,8 @@ import type { DatasetManifest } from '../records/dataset-record.ts';
 import type { JobResult } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { scaleParts } from '../spec/rules/locality.ts';
-import type { AttemptInput } from './attempt-types.ts';
-import { runTask, TaskError, type TaskOptions } from './task.ts';
+import type { AttemptInput } from '../supervisor/attempt-types.ts';
+import { runTask, TaskError, type TaskOptions } from '../supervisor/task.ts';
 import { readTrainedModel, type TrainedModel } from './trained-model.ts';
 
 /**
