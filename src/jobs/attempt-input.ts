@@ -4,7 +4,6 @@ import { countsOf } from '../datasets/ready-dataset.ts';
 import type { CrewDevice } from '../devices/seat.ts';
 import { imagesFolderOf } from '../files/image-files.ts';
 import type { JobRecord } from '../records/job-record.ts';
-import { infers } from '../spec/rules/inference.ts';
 import { adapts } from '../spec/rules/locality.ts';
 import type { Store } from '../store/store.ts';
 import type { AttemptInput } from '../supervisor/attempt-types.ts';
@@ -27,18 +26,19 @@ interface Opened {
   readonly failuresLeft: number;
 }
 
-/** Throws when the dataset or a device is gone. */
 /** Beside the logs of the attempt. */
 export function timelineFileOf(jobFolder: string, attempt: number): string {
   return join(jobFolder, 'attempts', String(attempt), 'timeline.json');
 }
 
+/** Throws when the dataset or a device is gone. */
 export function attemptInputOf(
   { store, devices, jobsFolder, cacheFolder }: Host,
   job: JobRecord,
   opened: Opened,
 ): AttemptInput {
   const { effectiveSpec: spec, datasetDigest, id: jobId, uid } = job;
+  const { trainedOn } = spec.inference;
   const dataset = store.getDataset(spec.dataset);
   if (dataset === null) throw new Error(`dataset ${spec.dataset} is gone`);
   const folder = join(jobsFolder, uid);
@@ -58,7 +58,7 @@ export function attemptInputOf(
     checkpointFolder: join(folder, 'checkpoint'),
     inferenceFolder: join(folder, 'inference'),
     predictionsFolder: join(folder, 'predictions'),
-    trainedDataset: infers(spec) ? datasetOf(store, spec.inference.trainedOn) : null,
+    trainedDataset: trainedOn === '' ? null : datasetOf(store, trainedOn),
     imagesFolder: imagesFolderOf(jobsFolder, uid),
     epochsReported: store.epochsBefore(jobId, number),
     scalesRecorded: adapts(spec) ? store.scalesOf(jobId) : [],

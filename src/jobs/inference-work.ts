@@ -2,15 +2,13 @@ import { renameSync, statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { JobRecord } from '../records/job-record.ts';
-import { infers } from '../spec/rules/inference.ts';
 
-/** What attempts at an inference leave for each other, in the job's folder. */
+/** What attempts at an inference leave for each other; other jobs have no such folder. */
 
 const folderOf = (jobsFolder: string, { uid }: JobRecord) => join(jobsFolder, uid, 'inference');
 
 /** Whether the latest attempt finished a chunk. */
 export function madeChunks(jobsFolder: string, job: JobRecord): boolean {
-  if (!infers(job.effectiveSpec)) return false;
   const journal = join(folderOf(jobsFolder, job), 'chunks.bin');
   const found = statSync(journal, { throwIfNoEntry: false });
   const startMs = job.attempts.at(-1)?.startAtMs ?? 0;
@@ -19,7 +17,6 @@ export function madeChunks(jobsFolder: string, job: JobRecord): boolean {
 
 /** Nobody goes on with an inference that has ended: what it left goes, at the latest at a start. */
 export async function dropWork(jobsFolder: string, job: JobRecord): Promise<void> {
-  if (!infers(job.effectiveSpec)) return;
   const folder = folderOf(jobsFolder, job);
   // A name that the sweep at the next start removes, too.
   const aside = `${folder}.tmp-ended`;

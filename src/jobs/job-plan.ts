@@ -7,8 +7,8 @@ import type { DatasetRecord } from '../records/dataset-record.ts';
 import type { JobPlan } from '../records/job-record.ts';
 import { type DevicePlan, makePlan } from '../scheduler/plan.ts';
 import { devicesOfKind } from '../spec/device-kinds.ts';
-import { infers, samplesNothing } from '../spec/rules/inference.ts';
 import { decodeSpec } from '../spec/spec-codec.ts';
+import { workOf } from '../work/work.ts';
 
 /** Predicts the plan of a job that has none yet, on a thread of the pool. */
 
@@ -37,8 +37,7 @@ export function predictPlan(request: PlanRequest): JobPlan {
       policy: spec.placement.policy,
       fixedSamplers: spec.placement.samplers,
       standby: spec.placement.standby,
-      rows: samplesNothing(spec),
-      infers: infers(spec),
+      ...workOf(spec).schedule,
       steps: {
         batchesPerStep: spec.training.batchesPerStep,
         staleness: spec.training.staleness,

@@ -5,6 +5,7 @@ import { jobRequestOf } from '../scheduler/request.ts';
 import type { SchedulerState } from '../scheduler/state.ts';
 import type { RequestKey } from '../store/store.ts';
 import { attemptFailureOf, type JobAttempt } from '../supervisor/job-attempt.ts';
+import { workOf } from '../work/work.ts';
 import { drainedDevices } from './drained-devices.ts';
 import { createHearing } from './hearing.ts';
 import { sweepImages } from './job-images.ts';
@@ -91,6 +92,7 @@ export class Runner {
       jobRequestOf({
         jobId: job.id,
         spec: job.effectiveSpec,
+        work: workOf(job.effectiveSpec).schedule,
         createdAtMs: job.createAtMs,
         tally: storedTally(this.#options.store, job),
         delayMs: Math.max(0, (job.nextAttemptAtMs ?? 0) - this.#options.clock.wallMs()),

@@ -250,8 +250,7 @@ export function livingExecutors(job: ActiveJob): readonly Executor[] {
 
 /** Whether the split or the standby rule depends on measured times. */
 function needsCalibration({ request: { placement, mustCalibrate } }: Job): boolean {
-  // Where batches are rows all devices train.
-  if (placement.rows === true) return false;
+  if (placement.withoutSamplers !== undefined) return false;
   return mustCalibrate || placement.policy !== 'FIXED' || placement.standby === 'AUTO';
 }
 

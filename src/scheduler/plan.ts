@@ -60,9 +60,8 @@ export interface PlanRequest extends ChooseRequest {
   readonly estimated: boolean;
   /** By their number, which devices should sample: where their links differ. Not under FIXED. */
   readonly samplerSets?: readonly (readonly string[])[];
-  /** Batches are rows: nobody samples, all train. */
-  readonly rows?: boolean;
-  readonly infers?: boolean;
+  /** Why nobody samples and all devices train, for people; unset: Samplers are chosen. */
+  readonly withoutSamplers?: string;
 }
 
 /**
@@ -70,7 +69,8 @@ export interface PlanRequest extends ChooseRequest {
  * only ones that can train and do not fit. Throws RangeError as `choose` does.
  */
 export function makePlan(request: PlanRequest): DevicePlan | null {
-  if (request.rows === true) return rowsPlan(request);
+  const { withoutSamplers } = request;
+  if (withoutSamplers !== undefined) return trainersPlan(request, withoutSamplers);
   const { timings } = request;
   const choice = choose(request);
   const { followed, policy } = choice;
@@ -122,18 +122,15 @@ function splitDevices(
   return [devices.filter(samples), devices.filter((device) => !samples(device))];
 }
 
-/** Nothing is chosen or predicted: rows need no Sampler, and nobody stands by for one. */
-function rowsPlan({ devices, estimated, infers }: PlanRequest): DevicePlan {
+/** Nothing is chosen or predicted: nobody samples, and nobody stands by for a Sampler. */
+function trainersPlan({ devices, estimated }: PlanRequest, withoutSamplers: string): DevicePlan {
   const trainers = count(devices.length, 'Trainer');
   return {
     ...{ estimated, samplerBatchNs: 0, trainerBatchNs: 0, standbyBatchNs: 0, k: 0 },
     executors: devices.map((device) => ({ role: 'TRAINER', device })),
     ...{ choices: [], policy: 'FIXED', samplers: 0, trainers: devices.length, batchNs: 0 },
     ...{ standby: 'OFF', ways: [], timeSharingBatchNs: 0, recommendation: null },
-    explanation:
-      infers === true
-        ? `${trainers}: each predicts chunks of nodes, and nobody samples ahead`
-        : `${trainers}: batches are rows of propagated features, which nobody samples`,
+    explanation: `${trainers}: ${withoutSamplers}`,
   };
 }
 

@@ -2,7 +2,6 @@ import { sharesCores } from '../spec/batches-per-step.ts';
 import { hasAutomaticCache } from '../spec/cache-spec.ts';
 import { devicesOfKind } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import { infers, samplesNothing } from '../spec/rules/inference.ts';
 import { isFixedSplit } from './allocate.ts';
 import { backoffDelayMs } from './restart.ts';
 import type { DeviceRequest, JobRequest, Tally } from './state.ts';
@@ -19,14 +18,19 @@ const backoff = { initialMs: 5_000, factor: 2, maxMs: 5 * minuteMs, jitter: 0.2 
 /** How long the supervisor may take to kill and reap after the grace, and some air. */
 const killMs = 30_000;
 const stopMarginMs = 15_000;
-/** Longer than writing the checkpoint is tried (supervisor/finalize.ts). */
-const finalizeMs = 15 * minuteMs;
-/** Predictions of a whole graph are read once more for their digests, and perhaps written anew. */
-const publishMs = 24 * 60 * minuteMs;
+
+/** What the work of a job tells the scheduler. */
+export interface ScheduledWork {
+  /** As in PlacementRequest. */
+  readonly withoutSamplers?: string;
+  /** How long its result may take to be written for good. */
+  readonly finalizeMs: number;
+}
 
 export interface NewJob {
   readonly jobId: string;
   readonly spec: JobSpec;
+  readonly work: ScheduledWork;
   readonly createdAtMs: number;
   /** `freshTally` for a new job. */
   readonly tally: Tally;
@@ -34,7 +38,9 @@ export interface NewJob {
   readonly delayMs: number;
 }
 
-export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJob): JobRequest {
+export function jobRequestOf(job: NewJob): JobRequest {
+  const { jobId, spec, work, createdAtMs, tally, delayMs } = job;
+  const { withoutSamplers } = work;
   const { deviceNames, devices, deviceKind } = spec.resources;
   return {
     jobId,
@@ -50,14 +56,13 @@ export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJo
       fixedSamplers: spec.placement.samplers,
       standby: spec.placement.standby,
       teams: sharesCores(spec),
-      rows: samplesNothing(spec),
-      infers: infers(spec),
+      ...(withoutSamplers === undefined ? {} : { withoutSamplers }),
     },
     steps: {
       batchesPerStep: spec.training.batchesPerStep,
       staleness: spec.training.staleness,
     },
-    mustCalibrate: hasAutomaticCache(spec) && !samplesNothing(spec),
+    mustCalibrate: hasAutomaticCache(spec) && withoutSamplers === undefined,
     restart: {
       maxAttempts: spec.restart.maxAttempts,
       startupFailures,
@@ -70,7 +75,7 @@ export function jobRequestOf({ jobId, spec, createdAtMs, tally, delayMs }: NewJo
       startupMs: spec.timeouts.startupMs,
       runMs: spec.timeouts.runMs,
       stopMs: spec.timeouts.cancelGraceMs + killMs + stopMarginMs,
-      finalizeMs: infers(spec) ? publishMs : finalizeMs,
+      finalizeMs: work.finalizeMs,
     },
     tally,
     // No back-off is longer than the longest that could have been decided.
@@ -98,7 +103,7 @@ export function requestProblem({ devices, placement }: JobRequest): string | nul
   if (devices.kind === 'names' && new Set(devices.names).size < deviceCount) {
     return `names a device twice: ${devices.names.join(', ')}`;
   }
-  if (placement.rows === true) return null;
+  if (placement.withoutSamplers !== undefined) return null;
   if (placement.policy === 'FIXED' && !isFixedSplit(deviceCount, placement.fixedSamplers)) {
     const allowed = `${deviceCount} devices allow 1 to ${deviceCount}`;
     return `asks for ${placement.fixedSamplers} Samplers, ${allowed}`;

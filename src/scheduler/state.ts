@@ -44,10 +44,8 @@ export interface PlacementRequest {
   readonly standby: StandbyPolicy;
   /** Trainers have the cores of all devices that have no batch to compute. */
   readonly teams?: boolean;
-  /** Batches are rows, or there are none: nobody samples, all train. */
-  readonly rows?: boolean;
-  /** There are none: nodes are predicted. */
-  readonly infers?: boolean;
+  /** Why nobody samples and all devices train, for people; unset: Samplers are chosen. */
+  readonly withoutSamplers?: string;
 }
 
 export interface RestartPolicy {

@@ -70,6 +70,8 @@ export interface CrewParts {
   readonly orderPath: string;
   /** Path of the favoured-nodes file; empty where locality is off. */
   readonly favouredPath: string;
+  /** Batches, or chunks of predictions, that Trainers compute at once. */
+  readonly batchesAtOnce: number;
   readonly cache: CachePlan;
   /** Which rows Trainers hold for each other. */
   readonly placed: PlacedViews;
@@ -175,7 +177,7 @@ export class Crew {
       topologyFd: this.#options.topologyFds.get(seat.device) ?? null,
       scratchFd: this.#scratchFd,
       hostTierFd: this.#readsHostTier(seat.role, device) ? this.#options.hostTierFd : null,
-      threads: trainerThreads(spec, devices, device).threads,
+      threads: trainerThreads(spec, devices, device, this.#options.batchesAtOnce).threads,
       instructionSet: native.hostInstructionSet(),
       matrixLibrary: spec.training.matrixLibrary,
       determinism: spec.training.determinism,
@@ -246,7 +248,7 @@ export class Crew {
   }
 
   #startOf(seat: Seat, device: number, executor: ExecutorOptions['executor']): StartMessage {
-    const { dataset, spec, layout, devices, memory } = this.#options;
+    const { dataset, spec, layout, devices, memory, batchesAtOnce } = this.#options;
     const options: ExecutorOptions = {
       dataset,
       sampling: layout.sampling,
@@ -269,7 +271,7 @@ export class Crew {
     if (seat.role === 'SAMPLER') {
       return { ...start, cores: devices[device]?.cores ?? [], role: seat.role, options };
     }
-    const { threads, cores } = trainerThreads(spec, devices, device);
+    const { threads, cores } = trainerThreads(spec, devices, device, batchesAtOnce);
     return {
       ...start,
       cores,

@@ -1,4 +1,5 @@
 import type { CrewDevice } from '../devices/seat.ts';
+import { reservedBytesOf } from '../plan/device-memory.ts';
 import { type AttemptDataset, DatasetLoad } from '../prepare/load-dataset.ts';
 import { ModelProbe } from '../prepare/model-probe.ts';
 import { timed } from '../supervisor/attempt-parts.ts';
@@ -36,6 +37,10 @@ export class Blocks implements WorkInput {
     const topologyFd = [...topologyFds.values()][0] ?? null;
     const complete = await this.#probe.complete(layout, { ...this.#context, topologyFd });
     return { layout: complete, memory, dataset: dataset.location, topologyFds, rowsFolder: '' };
+  }
+
+  reservedBytes(besideBytes: number): number {
+    return reservedBytesOf(this.#context.input.devices, besideBytes);
   }
 
   async stop(): Promise<void> {

@@ -4,6 +4,7 @@ import { parameterCountOf } from '../files/checkpoint.ts';
 import { counters, type SegmentSnapshot } from '../native/contract.ts';
 import { inferencePlanOf } from '../plan/evaluation-plan.ts';
 import type { CachePlan, JobProgress } from '../records/job-record.ts';
+import type { ScheduledWork } from '../scheduler/request.ts';
 import { timed } from '../supervisor/attempt-parts.ts';
 import {
   type AttemptWork,
@@ -22,6 +23,12 @@ import { JobInference } from './job-inference.ts';
 import { Preparation, untried, type WorkInput } from './preparation.ts';
 import { inferenceProgressOf } from './progress.ts';
 
+export const inferSchedule: ScheduledWork = {
+  withoutSamplers: 'each predicts chunks of nodes, and nobody samples ahead',
+  // Predictions of a whole graph are read once more for their digests, and perhaps written anew.
+  finalizeMs: 24 * 60 * 60_000,
+};
+
 /** An attempt at predicting with a trained model, over blocks or over rows. */
 export class InferAttempt implements AttemptWork {
   readonly #context: WorkContext;
@@ -34,7 +41,7 @@ export class InferAttempt implements AttemptWork {
     this.#context = context;
     this.#preparation = new Preparation(context, input);
     this.#inference = new JobInference(context);
-    this.#cache = new JobCache(context);
+    this.#cache = new JobCache(context, { input, batchesAtOnce: context.input.devices.length });
   }
 
   get cachePlan(): CachePlan {

@@ -10,12 +10,7 @@ import {
   type SegmentSnapshot,
 } from '../native/contract.ts';
 import { cachePlanOf } from '../plan/cache-plan.ts';
-import {
-  budgetBytesOf,
-  heldByTrainers,
-  reservedBytesOf,
-  takenBeside,
-} from '../plan/device-memory.ts';
+import { budgetBytesOf, heldByTrainers, takenBeside } from '../plan/device-memory.ts';
 import { evaluationBytesOf, evaluationPlanOf } from '../plan/evaluation-plan.ts';
 import { type CachedRows, noCachedRows } from '../plan/history.ts';
 import type { JobLayout } from '../plan/job-layout.ts';
@@ -28,7 +23,6 @@ import { mayCache } from '../spec/cache-spec.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { sharesHistory } from '../spec/rules/history.ts';
 import { favours } from '../spec/rules/locality.ts';
-import { takesRows } from '../spec/rules/propagation.ts';
 import { timed } from '../supervisor/attempt-parts.ts';
 import type { AttemptInput } from '../supervisor/attempt-types.ts';
 import type { PlacedViews } from '../supervisor/crew.ts';
@@ -44,6 +38,14 @@ interface RankInputs {
   readonly memory: Pick<MemoryPlan, 'features' | 'pinned'>;
 }
 
+/** The work whose caches these are. */
+interface CachedWork {
+  /** Bytes of each device that caches leave to PyTorch, beside which others took so many. */
+  readonly input: { reservedBytes(besideBytes: number): number };
+  /** Batches, or chunks of predictions, that Trainers compute at once. */
+  readonly batchesAtOnce: number;
+}
+
 /** What an attempt knows about its caches: the order of nodes, and how many rows devices keep. */
 export class JobCache {
   readonly #input: AttemptInput;
@@ -51,6 +53,7 @@ export class JobCache {
   readonly #context: Pick<WorkContext, 'clock' | 'emit' | 'witness'>;
   readonly #abort = new AbortController();
   readonly #tier: HostTier;
+  readonly #of: CachedWork;
   #preparing: Promise<unknown> = Promise.resolve();
   #order: HotOrder = { path: '', rankMs: 0, runs: [] };
   #favouredPath = '';
@@ -65,13 +68,21 @@ export class JobCache {
   /** Not before it is prepared. */
   #featuresOnDisk = false;
 
-  constructor(context: Pick<WorkContext, 'input' | 'native' | 'clock' | 'emit' | 'witness'>) {
+  constructor(
+    context: Pick<WorkContext, 'input' | 'native' | 'clock' | 'emit' | 'witness'>,
+    of: CachedWork,
+  ) {
+    this.#of = of;
     const { input, native } = context;
     this.#context = context;
     this.#input = input;
     this.#native = native;
     this.#samplerBytes = native.topologyBytes(input.dataset.counts, false);
     this.#tier = new HostTier(native);
+  }
+
+  get batchesAtOnce(): number {
+    return this.#of.batchesAtOnce;
   }
 
   /** Empty: no order was made and nothing is cached. */
@@ -143,18 +154,12 @@ export class JobCache {
       deviceBudgetBytes: budgetBytesOf(devices),
       featuresOnDisk: this.#featuresOnDisk,
       workBytes: this.#workBytes,
-      reservedBytes: this.#reservedBytes(),
+      reservedBytes: this.#of.input.reservedBytes(this.#besideBytes),
       evaluationBytes: this.#evaluationBytes,
       rankMs: this.#order.rankMs,
       pinned: this.#tier.facts,
-      freeCores: freeCoresOf(spec, devices),
+      freeCores: freeCoresOf(spec, devices, this.batchesAtOnce),
     });
-  }
-
-  /** Models over rows leave PyTorch a tenth of the device when they are placed. */
-  #reservedBytes(): number {
-    const { spec, devices } = this.#input;
-    return takesRows(spec.model.type) ? 0 : reservedBytesOf(devices, this.#besideBytes);
   }
 
   /**
@@ -277,9 +282,13 @@ export class JobCache {
   }
 }
 
-function freeCoresOf(spec: JobSpec, devices: readonly CrewDevice[]): number | null {
+function freeCoresOf(
+  spec: JobSpec,
+  devices: readonly CrewDevice[],
+  batchesAtOnce: number,
+): number | null {
   const free = devices.flatMap(({ accelerator }, device) => {
-    const { cores, threads } = trainerThreads(spec, devices, device);
+    const { cores, threads } = trainerThreads(spec, devices, device, batchesAtOnce);
     return accelerator === undefined ? [cores.length - threads] : [];
   });
   return free.length === 0 ? null : Math.min(...free);

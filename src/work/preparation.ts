@@ -37,6 +37,8 @@ export interface WorkInput {
     trained: TrainedMoments | null,
     isStopped: () => boolean,
   ): Promise<Prepared | null>;
+  /** Bytes of each device that caches leave to PyTorch, beside which others took so many. */
+  reservedBytes(besideBytes: number): number;
   /** Resolves when no process of this input is left. */
   stop(): Promise<void>;
   close(): void;
@@ -144,8 +146,8 @@ export class Preparation {
 
   /** What a crew shares of what was made. */
   shared(cache: JobCache): Omit<CrewParts, 'segment' | 'evaluation' | 'prediction'> {
-    const { orderPath, favouredPath, plan, placed, hostTierFd } = cache;
-    const of = { orderPath, favouredPath, cache: plan, placed, hostTierFd };
+    const { orderPath, favouredPath, plan, placed, hostTierFd, batchesAtOnce } = cache;
+    const of = { orderPath, favouredPath, cache: plan, placed, hostTierFd, batchesAtOnce };
     return { ...this.made, ...of, openHiddenRows: null };
   }
 

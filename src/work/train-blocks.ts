@@ -1,13 +1,16 @@
 import type { SegmentSnapshot } from '../native/contract.ts';
 import { standbyRoomOf } from '../plan/device-memory.ts';
 import { queueSlots, trialSegment } from '../plan/job-layout.ts';
+import type { ScheduledWork } from '../scheduler/request.ts';
 import type { Calibration } from '../supervisor/attempt-work.ts';
 import type { CrewParts } from '../supervisor/crew.ts';
 import { timingsOf } from '../supervisor/timings.ts';
 import { Blocks } from './blocks.ts';
 import type { WorkContext } from './context.ts';
 import { noPrediction } from './inference.ts';
-import { TrainingAttempt } from './training.ts';
+import { modelFinalizeMs, TrainingAttempt } from './training.ts';
+
+export const trainBlocksSchedule: ScheduledWork = { finalizeMs: modelFinalizeMs };
 
 /** An attempt at training on blocks: nodes are ranked for caches, and a trial measures batches. */
 export class TrainBlocksAttempt extends TrainingAttempt {

@@ -17,6 +17,9 @@ import { JobCache } from './job-cache.ts';
 import { Preparation, type WorkInput } from './preparation.ts';
 import { TrainingRun } from './training-run.ts';
 
+/** Longer than writing the checkpoint is tried (supervisor/finalize.ts). */
+export const modelFinalizeMs = 15 * 60_000;
+
 /** An attempt at training, whatever its batches are. */
 export abstract class TrainingAttempt implements AttemptWork {
   protected readonly context: WorkContext;
@@ -27,7 +30,8 @@ export abstract class TrainingAttempt implements AttemptWork {
 
   constructor(context: WorkContext, input: WorkInput) {
     this.context = context;
-    this.cache = new JobCache(context);
+    const { staleness, batchesPerStep } = context.input.spec.training;
+    this.cache = new JobCache(context, { input, batchesAtOnce: (staleness + 1) * batchesPerStep });
     this.preparation = new Preparation(context, input);
   }
 

@@ -12,6 +12,8 @@ const spec = (training: Training) => ({
     ...training,
   },
 });
+const threadsOf = (job: ReturnType<typeof spec>, of: ReturnType<typeof devices>, device: number) =>
+  trainerThreads(job, of, device, (job.training.staleness + 1) * job.training.batchesPerStep);
 const devices = (count: number, coresEach: number) =>
   Array.from({ length: count }, (_, i) => ({
     name: `cpu:${i}`,
@@ -32,16 +34,16 @@ describe('threads of a Trainer', () => {
     ['as asked', { threadsPerTrainer: 1 }, 2, 1, { threads: 1, cores: [0] }],
     ['more asked', { threadsPerTrainer: 2 }, 2, 1, { threads: 2, cores: [0, 1] }],
   ])('%s', (_, training, count, coresEach, expected) => {
-    expect(trainerThreads(spec(training), devices(count, coresEach), 0)).toEqual(expected);
+    expect(threadsOf(spec(training), devices(count, coresEach), 0)).toEqual(expected);
   });
 
   it('are not more than a batch has work for', () => {
-    const { threads, cores } = trainerThreads(spec({}), devices(4, 32), 1);
+    const { threads, cores } = threadsOf(spec({}), devices(4, 32), 1);
     expect([threads, cores.length]).toEqual([16, 32]);
   });
 
   it('share cores that devices share', () => {
     const shared = devices(1, 1).concat(devices(1, 1), devices(1, 1));
-    expect(trainerThreads(spec({}), shared, 2)).toEqual({ threads: 1, cores: [0] });
+    expect(threadsOf(spec({}), shared, 2)).toEqual({ threads: 1, cores: [0] });
   });
 });

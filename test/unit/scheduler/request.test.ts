@@ -14,7 +14,8 @@ const spec = specOf({
   priority: 9,
 });
 
-const base = { jobId: 'a', createdAtMs: 8, tally: freshTally, delayMs: 0 };
+const work = { finalizeMs: 6 };
+const base = { jobId: 'a', createdAtMs: 8, tally: freshTally, delayMs: 0, work };
 
 describe("a job's request", () => {
   test('carries over what the spec says', () => {
