@@ -9,7 +9,7 @@ import {
 import type { CoreAddon, ModelOptions } from '../native/contract.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { PropagationSource } from '../records/propagation-record.ts';
-import { takesRows } from '../spec/rules/propagation.ts';
+import { takesRows } from '../spec/model-kinds.ts';
 import { type Propagations, tokensOf } from '../supervisor/propagations.ts';
 import {
   foldMoments,

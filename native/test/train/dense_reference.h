@@ -120,6 +120,11 @@ struct DenseLayer {
   NamedTensors named;
 };
 
+inline at::Tensor DenseActivation(const ModelSpec& spec, const at::Tensor& z) {
+  if (spec.activation == Activation::kElu) return at::elu(z);
+  return spec.activation == Activation::kRelu ? z.relu() : at::leaky_relu(z, 0.01);
+}
+
 // Heads one by one, each with a full matrix of scores.
 inline at::Tensor DenseAttention(const DenseLayer& at_layer, const at::Tensor& x) {
   const ModelSpec& spec = at_layer.spec;
@@ -173,9 +178,9 @@ inline at::Tensor DenseConvolution(const DenseLayer& at_layer, const at::Tensor&
          self.mm(named["lin_r.weight"].t());
 }
 
-inline at::Tensor DenseActivation(const ModelSpec& spec, const at::Tensor& z) {
-  if (spec.activation == Activation::kElu) return at::elu(z);
-  return spec.activation == Activation::kRelu ? z.relu() : at::leaky_relu(z, 0.01);
+inline at::Tensor DenseLayerOf(const DenseLayer& at_layer, const at::Tensor& h) {
+  return IsAttention(at_layer.spec.type) ? DenseAttention(at_layer, h)
+                                         : DenseConvolution(at_layer, h);
 }
 
 // Logits of the seeds; `x` are the raw features of the sample's nodes, all tensors float64.
@@ -186,8 +191,7 @@ inline at::Tensor DenseForward(const ModelSpec& spec, const std::vector<at::Tens
     const DenseLayer at_layer{spec, sample, layer, sample.block(spec.num_layers - 1 - layer),
                               NamedTensors(spec, parameters, layer)};
     const NamedTensors& named = at_layer.named;
-    const bool attention = spec.type == ModelType::kGat || spec.type == ModelType::kGatV2;
-    at::Tensor z = attention ? DenseAttention(at_layer, h) : DenseConvolution(at_layer, h);
+    at::Tensor z = DenseLayerOf(at_layer, h);
     if (spec.residual) {
       const at::Tensor own = h.narrow(0, 0, at_layer.block.num_dst);
       z = z + (named.Has("res.weight") ? own.mm(named["res.weight"].t()) : own);
@@ -198,7 +202,7 @@ inline at::Tensor DenseForward(const ModelSpec& spec, const std::vector<at::Tens
       h = at::layer_norm(h, {h.size(1)}, named["norm.weight"], named["norm.bias"], 1e-5);
     }
     h = DenseActivation(spec, h);
-    if (spec.type == ModelType::kPinSage || spec.normalization == Normalization::kL2) {
+    if (NormalizationOf(spec) == Normalization::kL2) {
       h = h / (h * h).sum(1, true).clamp_min(1e-24).sqrt();
     }
     const auto nodes = sample.nodes().first(at_layer.block.num_dst);

@@ -17,6 +17,20 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+__all__ = [
+    "GAT",
+    "GCN",
+    "HOGA",
+    "SGC",
+    "SIGN",
+    "GATv2",
+    "GraphSAGE",
+    "Model",
+    "PinSAGE",
+    "TorchScript",
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Model:
     """What all networks have in common."""
@@ -53,7 +67,7 @@ class Model:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Layered(Model):
+class Layered(Model):
     """Networks of layers over sampled neighbourhoods."""
 
     #: Columns of hidden layers.
@@ -71,21 +85,21 @@ class _Layered(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphSAGE(_Layered):
+class GraphSAGE(Layered):
     """GraphSAGE with means (Hamilton et al. 2017)."""
 
     type: ClassVar[str] = "GRAPHSAGE"
 
 
 @dataclass(frozen=True, kw_only=True)
-class GCN(_Layered):
+class GCN(Layered):
     """Graph convolution (Kipf and Welling 2017)."""
 
     type: ClassVar[str] = "GCN"
 
 
 @dataclass(frozen=True, kw_only=True)
-class GAT(_Layered):
+class GAT(Layered):
     """Graph attention (Veličković et al. 2018). `heads` divides `hidden`."""
 
     type: ClassVar[str] = "GAT"
@@ -103,7 +117,7 @@ class GATv2(GAT):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PinSAGE(_Layered):
+class PinSAGE(Layered):
     """PinSAGE (Ying et al. 2018): neighbours are the most visited nodes of random walks."""
 
     type: ClassVar[str] = "PINSAGE"
