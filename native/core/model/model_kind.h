@@ -96,6 +96,7 @@ enum class ModelInput : uint32_t { kBlocks, kRows, kScript };
 enum class Gathering : uint32_t {
   kOther,       // no business of ours
   kMean,        // their mean, weighted where edges have weights
+  kSum,         // their sum, weighted where a sample's edges have weights
   kNormalized,  // their sum with the row itself, by GCN's weights
   kAttention,   // a sum by coefficients that it computes, head by head
 };

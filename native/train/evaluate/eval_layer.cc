@@ -145,11 +145,14 @@ void EvalLayer::SumPart(const EvalPart& part, const Element* x, float* out) {
   const RowOperators<float>& operators = memory->operators().rows<float>();
   const uint64_t columns = part.x.dim();
   const bool gcn = KindOf(model_.spec.type).gathering == Gathering::kNormalized;
+  const bool mean = KindOf(model_.spec.type).gathering == Gathering::kMean;
   const float* scale = nullptr;
   const float* weight = nullptr;
   if (gcn) scale = input_->Given(Norms(part.nodes), memory);
-  if (gcn || !options_.edge_weights.empty()) weight = input_->Given(EdgeWeights(part), memory);
-  if (!gcn) {
+  if (gcn || (mean && !options_.edge_weights.empty())) {
+    weight = input_->Given(EdgeWeights(part), memory);
+  }
+  if (mean) {
     auto* const means = memory->Get<float>(part.rows());
     operators.mean_scales({part.indptr, weight, part.rows(), means, nullptr}, memory);
     scale = means;

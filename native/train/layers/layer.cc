@@ -27,6 +27,7 @@ bool AggregatesFeatures(const ModelSpec& spec) {
 }
 
 Reduction ReductionOf(const ModelSpec& spec, bool shares) {
+  if (KindOf(spec.type).gathering == Gathering::kSum) return Reduction::kSum;
   const bool weighs = shares || KindOf(spec.type).gathering == Gathering::kNormalized;
   return weighs ? Reduction::kWeightedSum : Reduction::kMean;
 }
