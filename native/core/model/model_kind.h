@@ -98,7 +98,8 @@ enum class Gathering : uint32_t {
   kMean,        // their mean, weighted where edges have weights
   kSum,         // their sum, weighted where a sample's edges have weights
   kNormalized,  // their sum with the row itself, by GCN's weights
-  kAttention,   // a sum by coefficients that it computes, head by head
+  kAttention,   // a sum with the row itself by coefficients that it computes, head by head
+  kDot,         // a sum by coefficients that follow from products of queries and keys
 };
 
 struct ModelKind {
@@ -125,9 +126,13 @@ struct ModelKind {
   // Whether devices with memory of their own have the operators.
   bool on_devices = true;
 
-  bool attends() const { return gathering == Gathering::kAttention; }
+  bool attends() const {
+    return gathering == Gathering::kAttention || gathering == Gathering::kDot;
+  }
   // Whether a destination's own row is among those that it gathers.
-  bool gathers_self() const { return attends() || gathering == Gathering::kNormalized; }
+  bool gathers_self() const {
+    return gathering == Gathering::kAttention || gathering == Gathering::kNormalized;
+  }
   // Whether a layer multiplies a destination's own row by a matrix.
   constexpr bool reads_self() const {
     for (const TensorRule& rule : tensors) {

@@ -242,6 +242,12 @@ AttentionInput EvalLayer::AttentionOf(const EvalPart& part, const at::Tensor& de
   input.source = ViewOf(source, static_cast<int64_t>(part.x.num_rows()),
                         static_cast<int64_t>(part.x.dim()), part.memory->device().where);
   input.attention = parameters()[TensorRole::kAttentionSource];
+  if (KindOf(model_.spec.type).gathering == Gathering::kDot) {
+    const int64_t wide = destination.size(1);  // keys, and then values, of each row
+    input.key = input.source.narrow(1, 0, wide);
+    input.source = input.source.narrow(1, wide, wide);
+    input.heads = model_.spec.heads;
+  }
   if (!destination.defined()) return input;
   input.destination = destination.narrow(0, static_cast<int64_t>(part.first), part.rows());
   if (part.is_aside) {

@@ -51,7 +51,8 @@ class ExactRows {
   // What they gather of transformed rows, by edge weights.
   virtual void GatherTransformed(const at::Tensor& out) = 0;
   // What they gather of transformed rows by attention: `destination` are the block's own parts of
-  // scores, where those are no numbers (PutScores).
+  // scores, where those are no numbers (PutScores). With queries a transformed row is a key with
+  // the value behind it.
   virtual void Attend(const at::Tensor& destination, const at::Tensor& out) = 0;
   // Of a transformation: each row's scores by head, [heads, rows], as sources or as destinations.
   enum class Side : uint32_t { kSource, kDestination };
