@@ -22,6 +22,7 @@ enum class ModelType : uint32_t {
   kSgc = 7,  // models over propagated rows (row_manifest.h)
   kSign = 8,
   kHoga = 9,
+  kGin = 10,
 };
 
 // The part a tensor plays in its layer.
@@ -38,6 +39,9 @@ enum class TensorRole : uint32_t {
   kResidual,
   kNormScale,  // layer normalisation
   kNormShift,
+  kEpsilon,       // GIN: one number, of the row itself beside its neighbours
+  kSecondWeight,  // GIN: of its perceptron's second layer
+  kSecondBias,
   kRunning,  // of batch normalisation: no gradient moves it, batches do (core/kernels/optimizer.h)
 };
 inline constexpr uint32_t kTensorRoles = static_cast<uint32_t>(TensorRole::kRunning) + 1;
@@ -50,6 +54,8 @@ enum class LayerSize : uint32_t {
   kHeads,    // of attention
   kColumns,  // of one head's output
   kWide,     // of all heads' outputs beside each other
+  kHidden,   // of hidden layers
+  kOne,
 };
 
 // A layer's place in its model. Heads are concatenated, but for the last layer's, which are
@@ -75,6 +81,10 @@ constexpr uint32_t SizeOf(LayerSize size, const LayerPlace& at) {
       return at.is_last ? at.out : at.out / at.heads;
     case LayerSize::kWide:
       return at.is_last ? at.out * at.heads : at.out;
+    case LayerSize::kHidden:
+      return at.hidden;
+    case LayerSize::kOne:
+      return 1;
   }
   return 0;
 }
@@ -136,7 +146,7 @@ struct ModelKind {
   // Whether a layer multiplies a destination's own row by a matrix.
   constexpr bool reads_self() const {
     for (const TensorRule& rule : tensors) {
-      if (rule.role == TensorRole::kWeightSelf) return true;
+      if (rule.role == TensorRole::kWeightSelf || rule.role == TensorRole::kEpsilon) return true;
     }
     return false;
   }
@@ -171,6 +181,13 @@ inline constexpr TensorRule kPinSageTensors[] = {
     {"lin_l.weight", TensorRole::kWeight, LayerSize::kOut, LayerSize::kIn, /*is_half=*/true},
     {"lin_l.bias", TensorRole::kBias, LayerSize::kOut},
     {"lin_r.weight", TensorRole::kWeightSelf, LayerSize::kOut, LayerSize::kIn, /*is_half=*/true}};
+
+inline constexpr TensorRule kGinTensors[] = {
+    {"eps", TensorRole::kEpsilon, LayerSize::kOne},
+    {"nn.lins.0.weight", TensorRole::kWeight, LayerSize::kHidden, LayerSize::kIn},
+    {"nn.lins.0.bias", TensorRole::kBias, LayerSize::kHidden},
+    {"nn.lins.1.weight", TensorRole::kSecondWeight, LayerSize::kOut, LayerSize::kHidden},
+    {"nn.lins.1.bias", TensorRole::kSecondBias, LayerSize::kOut}};
 
 inline constexpr ModelKind kModelKinds[] = {
     {.type = ModelType::kGraphSage,
@@ -213,6 +230,13 @@ inline constexpr ModelKind kModelKinds[] = {
     {.type = ModelType::kSgc, .name = "SGC", .input = ModelInput::kRows},
     {.type = ModelType::kSign, .name = "SIGN", .input = ModelInput::kRows},
     {.type = ModelType::kHoga, .name = "HOGA", .input = ModelInput::kRows},
+    {.type = ModelType::kGin,
+     .name = "GIN",
+     .gathering = Gathering::kSum,
+     .tensors = kGinTensors,
+     .transformed = LayerSize::kHidden,
+     .gathers_features = true,
+     .is_scaled = false},
 };
 
 // Null for a number that is no type. The list is in the order of the types.

@@ -178,7 +178,25 @@ inline at::Tensor DenseConvolution(const DenseLayer& at_layer, const at::Tensor&
          self.mm(named["lin_r.weight"].t());
 }
 
+// A perceptron on sums over edges, weighted where they have weights, and the row itself.
+inline at::Tensor DenseGin(const DenseLayer& at_layer, const at::Tensor& h) {
+  const NamedTensors& named = at_layer.named;
+  const BlockView& block = at_layer.block;
+  at::Tensor sums = at::zeros({block.num_dst, block.num_src}, at::kDouble);
+  auto cell = sums.accessor<double, 2>();
+  for (uint32_t d = 0; d < block.num_dst; ++d) {
+    for (uint32_t e = block.indptr[d]; e < block.indptr[d + 1]; ++e) {
+      cell[d][block.src[e]] += block.weight.empty() ? 1.0 : static_cast<double>(block.weight[e]);
+    }
+  }
+  const at::Tensor z = sums.mm(h) + (1 + named["eps"]) * h.narrow(0, 0, block.num_dst);
+  const at::Tensor hidden =
+      DenseActivation(at_layer.spec, z.mm(named["nn.lins.0.weight"].t()) + named["nn.lins.0.bias"]);
+  return hidden.mm(named["nn.lins.1.weight"].t()) + named["nn.lins.1.bias"];
+}
+
 inline at::Tensor DenseLayerOf(const DenseLayer& at_layer, const at::Tensor& h) {
+  if (at_layer.spec.type == ModelType::kGin) return DenseGin(at_layer, h);
   return IsAttention(at_layer.spec.type) ? DenseAttention(at_layer, h)
                                          : DenseConvolution(at_layer, h);
 }

@@ -10,6 +10,7 @@ namespace gnnd {
 const Layer& ConvolutionLayer();
 const Layer& AttentionLayer();
 const Layer& PinSageLayer();
+const Layer& GinLayer();
 
 inline const Layer& LayerOf(ModelType type) {
   switch (type) {
@@ -21,6 +22,8 @@ inline const Layer& LayerOf(ModelType type) {
       return AttentionLayer();
     case ModelType::kPinSage:
       return PinSageLayer();
+    case ModelType::kGin:
+      return GinLayer();
     default:
       GNND_CHECK(false);  // takes no blocks
       return ConvolutionLayer();

@@ -12,7 +12,8 @@ export type ModelType =
   | 'TORCHSCRIPT'
   | 'SGC'
   | 'SIGN'
-  | 'HOGA';
+  | 'HOGA'
+  | 'GIN';
 
 export type Activation = 'RELU' | 'ELU' | 'LEAKY_RELU';
 

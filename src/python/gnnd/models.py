@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GAT",
     "GCN",
+    "GIN",
     "HOGA",
     "SGC",
     "SIGN",
@@ -96,6 +97,17 @@ class GCN(Layered):
     """Graph convolution (Kipf and Welling 2017)."""
 
     type: ClassVar[str] = "GCN"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GIN(Layered):
+    """Graph isomorphism network (Xu et al. 2019): a perceptron on sums, with a trained epsilon.
+
+    Sums are over the neighbours that were drawn: where fanouts are below degrees, submit with
+    `algorithm="LABOR"`, whose weights keep sums unbiased, or with evaluations on samples.
+    """
+
+    type: ClassVar[str] = "GIN"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import GCNConv, models
+from torch_geometric.nn import MLP, GCNConv, GINConv, models
 from torch_geometric.utils import is_sparse, to_edge_index
 
 
@@ -54,6 +54,15 @@ class GCN(models.GCN):  # type: ignore[misc]
         return LoopedConv(in_channels, out_channels, **options)
 
 
+class GIN(models.GIN):  # type: ignore[misc]
+    """torch_geometric's GIN with trained epsilons, whose perceptrons are as wide as the model."""
+
+    def init_conv(self, in_channels: int, out_channels: int, **options: Any) -> GINConv:
+        """What torch_geometric makes its layers with."""
+        widths = [in_channels, self.hidden_channels, out_channels]
+        return GINConv(MLP(widths, act=self.act, norm=None), train_eps=True, **options)
+
+
 class UnitRows(nn.Module):  # type: ignore[misc]
     """Rows divided by their Euclidean norms."""
 
@@ -90,6 +99,7 @@ KINDS = {
     "GAT": Kind(models.GAT, {"v2": False}, ("heads", "residual"), has_own_loops=True),
     "GATV2": Kind(models.GAT, {"v2": True}, ("heads", "residual")),
     "PINSAGE": Kind(models.GraphSAGE, {"project": True}, is_mean=True),
+    "GIN": Kind(GIN),
 }
 
 
