@@ -23,6 +23,7 @@ enum class ModelType : uint32_t {
   kSign = 8,
   kHoga = 9,
   kGin = 10,
+  kTransformer = 11,
 };
 
 // The part a tensor plays in its layer.
@@ -39,6 +40,9 @@ enum class TensorRole : uint32_t {
   kResidual,
   kNormScale,  // layer normalisation
   kNormShift,
+  kKey,  // transformer; kWeight is of values and kWeightSelf of queries there
+  kKeyBias,
+  kSkip,          // transformer: of the row itself, which the layer adds
   kEpsilon,       // GIN: one number, of the row itself beside its neighbours
   kSecondWeight,  // GIN: of its perceptron's second layer
   kSecondBias,
@@ -54,7 +58,8 @@ enum class LayerSize : uint32_t {
   kHeads,    // of attention
   kColumns,  // of one head's output
   kWide,     // of all heads' outputs beside each other
-  kHidden,   // of hidden layers
+  kTwiceWide,
+  kHidden,  // of hidden layers
   kOne,
 };
 
@@ -81,6 +86,8 @@ constexpr uint32_t SizeOf(LayerSize size, const LayerPlace& at) {
       return at.is_last ? at.out : at.out / at.heads;
     case LayerSize::kWide:
       return at.is_last ? at.out * at.heads : at.out;
+    case LayerSize::kTwiceWide:
+      return 2 * SizeOf(LayerSize::kWide, at);
     case LayerSize::kHidden:
       return at.hidden;
     case LayerSize::kOne:
@@ -189,6 +196,16 @@ inline constexpr TensorRule kGinTensors[] = {
     {"nn.lins.1.weight", TensorRole::kSecondWeight, LayerSize::kOut, LayerSize::kHidden},
     {"nn.lins.1.bias", TensorRole::kSecondBias, LayerSize::kOut}};
 
+inline constexpr TensorRule kTransformerTensors[] = {
+    {"lin_key.weight", TensorRole::kKey, LayerSize::kWide, LayerSize::kIn},
+    {"lin_key.bias", TensorRole::kKeyBias, LayerSize::kWide},
+    {"lin_query.weight", TensorRole::kWeightSelf, LayerSize::kWide, LayerSize::kIn},
+    {"lin_query.bias", TensorRole::kWeightSelfBias, LayerSize::kWide},
+    {"lin_value.weight", TensorRole::kWeight, LayerSize::kWide, LayerSize::kIn},
+    {"lin_value.bias", TensorRole::kWeightBias, LayerSize::kWide},
+    {"lin_skip.weight", TensorRole::kSkip, LayerSize::kOut, LayerSize::kIn},
+    {"lin_skip.bias", TensorRole::kBias, LayerSize::kOut}};
+
 inline constexpr ModelKind kModelKinds[] = {
     {.type = ModelType::kGraphSage,
      .name = "GraphSAGE",
@@ -237,6 +254,13 @@ inline constexpr ModelKind kModelKinds[] = {
      .transformed = LayerSize::kHidden,
      .gathers_features = true,
      .is_scaled = false},
+    {.type = ModelType::kTransformer,
+     .name = "Transformer",
+     .gathering = Gathering::kDot,
+     .tensors = kTransformerTensors,
+     .transformed = LayerSize::kTwiceWide,
+     .always_transforms = true,
+     .on_devices = false},
 };
 
 // Null for a number that is no type. The list is in the order of the types.

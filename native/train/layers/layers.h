@@ -11,6 +11,7 @@ const Layer& ConvolutionLayer();
 const Layer& AttentionLayer();
 const Layer& PinSageLayer();
 const Layer& GinLayer();
+const Layer& TransformerLayer();
 
 inline const Layer& LayerOf(ModelType type) {
   switch (type) {
@@ -24,6 +25,8 @@ inline const Layer& LayerOf(ModelType type) {
       return PinSageLayer();
     case ModelType::kGin:
       return GinLayer();
+    case ModelType::kTransformer:
+      return TransformerLayer();
     default:
       GNND_CHECK(false);  // takes no blocks
       return ConvolutionLayer();

@@ -13,7 +13,8 @@ export type ModelType =
   | 'SGC'
   | 'SIGN'
   | 'HOGA'
-  | 'GIN';
+  | 'GIN'
+  | 'TRANSFORMER';
 
 export type Activation = 'RELU' | 'ELU' | 'LEAKY_RELU';
 

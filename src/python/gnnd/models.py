@@ -29,6 +29,7 @@ __all__ = [
     "Model",
     "PinSAGE",
     "TorchScript",
+    "Transformer",
 ]
 
 
@@ -126,6 +127,13 @@ class GATv2(GAT):
     """Graph attention with dynamic scores (Brody et al. 2022)."""
 
     type: ClassVar[str] = "GATV2"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transformer(GAT):
+    """Attention by products of queries and keys (Shi et al. 2021), plus each node's own row."""
+
+    type: ClassVar[str] = "TRANSFORMER"
 
 
 @dataclass(frozen=True, kw_only=True)

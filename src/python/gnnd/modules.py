@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import MLP, GCNConv, GINConv, models
+from torch_geometric.nn import MLP, GCNConv, GINConv, TransformerConv, models
 from torch_geometric.utils import is_sparse, to_edge_index
 
 
@@ -63,6 +63,17 @@ class GIN(models.GIN):  # type: ignore[misc]
         return GINConv(MLP(widths, act=self.act, norm=None), train_eps=True, **options)
 
 
+class Transformer(models.GAT):  # type: ignore[misc]
+    """torch_geometric's GAT with layers of its TransformerConv."""
+
+    def init_conv(self, in_channels: int, out_channels: int, **options: Any) -> TransformerConv:
+        """What torch_geometric makes its layers with; the last averages its heads."""
+        is_last = getattr(self, "_is_conv_to_out", False)
+        heads = options["heads"]
+        columns = out_channels if is_last else out_channels // heads
+        return TransformerConv(in_channels, columns, heads=heads, concat=not is_last)
+
+
 class UnitRows(nn.Module):  # type: ignore[misc]
     """Rows divided by their Euclidean norms."""
 
@@ -100,6 +111,7 @@ KINDS = {
     "GATV2": Kind(models.GAT, {"v2": True}, ("heads", "residual")),
     "PINSAGE": Kind(models.GraphSAGE, {"project": True}, is_mean=True),
     "GIN": Kind(GIN),
+    "TRANSFORMER": Kind(Transformer, copied=("heads",)),
 }
 
 
