@@ -5,7 +5,7 @@ import { type Propagations, tokensOf } from '../prepare/propagations.ts';
 import { foldProblem, type Moments, readMoments } from '../prepare/standardization.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { PropagationSource } from '../records/propagation-record.ts';
-import { takesRows } from '../spec/rules/propagation.ts';
+import { takesRows } from '../spec/model-kinds.ts';
 import type { ExportedRows } from './export-files.ts';
 
 /** What an export says about standardised features, and a model that does without them. */

@@ -25,7 +25,7 @@ import type { DatasetManifest, DatasetRecord } from '../records/dataset-record.t
 import type { JobRecord } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticCores } from '../spec/limits.ts';
-import { takesRows } from '../spec/rules/propagation.ts';
+import { takesRows } from '../spec/model-kinds.ts';
 import { show } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
 import { predict } from '../supervisor/prediction.ts';

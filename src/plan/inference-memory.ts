@@ -1,7 +1,7 @@
 import type { CoreAddon, DatasetCounts } from '../native/contract.ts';
 import type { InferencePlan, MemoryPart } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import { takesRows } from '../spec/rules/propagation.ts';
+import { takesRows } from '../spec/model-kinds.ts';
 import { inferencePlanOf, nodesOf } from './evaluation-plan.ts';
 import type { JobLayout } from './job-layout.ts';
 import { storedTokens, tokenBytes } from './row-sizes.ts';

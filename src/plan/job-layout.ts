@@ -14,10 +14,10 @@ import { mayCache } from '../spec/cache-spec.ts';
 import { hasOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { decidingMetric, usualMetric } from '../spec/metrics.ts';
+import { kindOf, takesRows } from '../spec/model-kinds.ts';
 import { sharesHistory } from '../spec/rules/history.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { adapts, favours, scaleParts } from '../spec/rules/locality.ts';
-import { takesRows } from '../spec/rules/propagation.ts';
 import { type CachedRows, historyConfigOf, noHistory } from './history.ts';
 import { rankedOf } from './ranking.ts';
 import { rowValueBytes } from './row-sizes.ts';
@@ -125,7 +125,7 @@ export function edgeWeightsOf(
 ): SamplingOptions['edgeWeights'] {
   if (algorithm === 'RANDOM_WALK') return 'VISITS';
   if (algorithm === 'LABOR') return 'INVERSE';
-  if (model === 'GCN') return 'GCN';
+  if (kindOf(model).normalizes) return 'GCN';
   return locality.maxScale > 1 ? 'SHARES' : 'NONE';
 }
 

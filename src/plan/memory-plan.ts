@@ -11,9 +11,9 @@ import type {
 import { hasOwnMemory, trainsInOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticBytes, automaticRatio } from '../spec/limits.ts';
+import { takesRows } from '../spec/model-kinds.ts';
 import { cachesBesideHistory, keepsHistory, sharesHistory } from '../spec/rules/history.ts';
 import { infers } from '../spec/rules/inference.ts';
-import { takesRows } from '../spec/rules/propagation.ts';
 import { scratchOf } from './evaluation-plan.ts';
 import { inferenceParts, inferenceSizesOf } from './inference-memory.ts';
 import {

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { ModelManifest, ModelOptions } from '../native/contract.ts';
+import { kindOf } from '../spec/model-kinds.ts';
 
 /**
  * By what features were standardised, and the same model for features as they were imported: with
@@ -41,43 +42,13 @@ export async function readMoments(featuresPath: string, columns: number): Promis
 
 /** What a model's layer 0 lacks to take features as they are; null where it can. */
 export function foldProblem(model: ModelOptions): string | null {
-  switch (model.type) {
-    case 'GCN':
-      return 'GCN weighs neighbours by degrees, so that the shift differs from node to node';
-    case 'GAT':
-      return 'the scores of GAT have no bias that could take the shift';
-    case 'TORCHSCRIPT':
-      return 'what a module of yours does with features only its program knows';
-    case 'SGC':
-    case 'SIGN':
-    case 'HOGA':
-      return 'its rows were propagated: export.json says by what they were standardised';
-    default: {
-      const width = model.layers === 1 ? model.outDim : model.hiddenDim;
-      const adds = model.residual && model.type !== 'GATV2' && model.inDim === width;
-      return adds ? 'its residual connection adds the features themselves to layer 0' : null;
-    }
-  }
+  const { unfoldable, attends } = kindOf(model.type);
+  if (unfoldable !== '') return unfoldable;
+  const width = model.layers === 1 ? model.outDim : model.hiddenDim;
+  // Models that attend add no features as they are: they project residuals.
+  const adds = model.residual && !attends && model.inDim === width;
+  return adds ? 'its residual connection adds the features themselves to layer 0' : null;
 }
-
-/** Tensors of layer 0 that multiply a row of features, and the bias that takes each one's shift. */
-const products: Readonly<Record<string, readonly (readonly [weight: string, bias: string])[]>> = {
-  GRAPHSAGE: [
-    ['lin_l.weight', 'lin_l.bias'],
-    ['lin_r.weight', 'lin_l.bias'],
-    ['res.weight', 'lin_l.bias'],
-  ],
-  PINSAGE: [
-    ['lin.weight', 'lin.bias'],
-    ['lin_r.weight', 'lin_l.bias'],
-    ['res.weight', 'lin_l.bias'],
-  ],
-  GATV2: [
-    ['lin_l.weight', 'lin_l.bias'],
-    ['lin_r.weight', 'lin_r.bias'],
-    ['res.weight', 'bias'],
-  ],
-};
 
 /**
  * The parameter vector for features as they were imported, in double precision but for its result.
@@ -98,7 +69,7 @@ export function foldMoments(
     if (tensor === undefined) throw new Error(`the model has no tensor convs.0.${name}`);
     return tensor.offset;
   };
-  for (const [weight, bias] of products[model.type] ?? []) {
+  for (const { weight, bias } of kindOf(model.type).products) {
     const tensor = tensors.get(`convs.0.${weight}`);
     if (tensor === undefined) continue;
     const [rows = 0, columns = 0] = tensor.shape;

@@ -1,6 +1,6 @@
 import { type DeviceKind, devicesOfKind } from './device-kinds.ts';
 import type { JobSpec, JobSpecInput } from './job-spec.ts';
-import { takesRows } from './rules/propagation.ts';
+import { kindOf, takesRows } from './model-kinds.ts';
 import type { ResolveContext } from './rules/rule.ts';
 import { defaultOf } from './spec-fields.ts';
 
@@ -38,7 +38,7 @@ export function coresAlone({ kind, sampling, model }: Placeable): {
   }
   const type = model?.type ?? defaultOf<JobSpec['model']['type']>('model.type');
   const predictsRows = kind === 'INFERENCE' && takesRows(type);
-  if (type === 'TORCHSCRIPT' || predictsRows) return { path: 'model.type', value: type };
+  if (kindOf(type).coresAlone || predictsRows) return { path: 'model.type', value: type };
   return null;
 }
 

@@ -1,7 +1,7 @@
 import type { ScheduledWork } from '../scheduler/request.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { takesRows } from '../spec/model-kinds.ts';
 import { infers } from '../spec/rules/inference.ts';
-import { takesRows } from '../spec/rules/propagation.ts';
 import type { AttemptWork } from '../supervisor/attempt-work.ts';
 import { Blocks } from './blocks.ts';
 import type { WorkContext } from './context.ts';

@@ -43,7 +43,7 @@ export function specOf({ dataset = 'cora', model, sampling, training, cache }: O
 
 const fanouts = [10, 5];
 const { KHOP_WEIGHTED, RANDOM_WALK, LABOR } = SamplingAlgorithm;
-const { GRAPHSAGE, GCN, GAT, GATV2, PINSAGE } = ModelType;
+const { GRAPHSAGE, GCN, GAT, GATV2, PINSAGE, GIN, TRANSFORMER } = ModelType;
 
 const bfloat16 = { precision: Precision.BFLOAT16 };
 
@@ -120,6 +120,17 @@ export const options: Readonly<Record<string, Option & { readonly accuracy: numb
       optimizer: { type: OptimizerType.ADAMW, learningRate: 0.01, weightDecay: 0.01 },
       lrSchedule: { type: LrScheduleType.COSINE, warmupEpochs: 2 },
     },
+  },
+  'gin-whole-neighbourhoods-layer-norm': {
+    ...onCora,
+    model: { type: GIN, normalization: Normalization.LAYER },
+    sampling: { fanouts: [-1, -1] },
+    training: { optimizer: { learningRate: 0.003 } },
+  },
+  'transformer-elu-attention-dropout-bfloat16': {
+    ...onCora,
+    model: { type: TRANSFORMER, heads: 4, activation: Activation.ELU, attentionDropout: 0.3 },
+    training: bfloat16,
   },
   'gcn-whole-neighbourhoods-bfloat16': {
     accuracy: 0.7,

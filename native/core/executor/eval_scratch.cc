@@ -30,15 +30,14 @@ uint32_t EvalChunks(uint64_t num_nodes) {
 
 uint32_t MaxEvalPhases(const ModelSpec& spec) { return 2 * spec.num_layers; }
 
-bool TransformsInput(const ModelSpec& spec) {
-  return IsAttention(spec.type) || spec.type == ModelType::kPinSage;
+uint32_t TransformedColumns(const ModelSpec& spec, uint32_t layer) {
+  return SizeOf(KindOf(spec.type).transformed, spec, layer);
 }
 
-uint32_t TransformedColumns(const ModelSpec& spec, uint32_t layer) {
-  const LayerShape shape = ShapeOf(spec, layer);
-  if (spec.type == ModelType::kPinSage) return shape.in;
-  const bool averages = IsAttention(spec.type) && layer + 1 == spec.num_layers;
-  return averages ? shape.out * spec.heads : shape.out;
+bool MayTransform(const ModelSpec& spec, uint32_t layer) {
+  const ModelKind& kind = KindOf(spec.type);
+  if (kind.transformed == LayerSize::kNone) return false;
+  return kind.always_transforms || TransformedColumns(spec, layer) < ShapeOf(spec, layer).in;
 }
 
 EvalLayout EvalLayout::Of(const ModelSpec& spec, uint64_t num_nodes) {
@@ -49,10 +48,8 @@ EvalLayout EvalLayout::Of(const ModelSpec& spec, uint64_t num_nodes) {
     if (layer + 1 < spec.num_layers) {
       hidden[layer % 2] = std::max<uint64_t>(hidden[layer % 2], shape.out);
     }
-    // Others transform first only where that is narrower.
-    const uint64_t columns = TransformedColumns(spec, layer);
-    if (TransformsInput(spec) || (spec.type != ModelType::kScript && columns < shape.in)) {
-      transformed = std::max(transformed, columns);
+    if (MayTransform(spec, layer)) {
+      transformed = std::max<uint64_t>(transformed, TransformedColumns(spec, layer));
     }
   }
   EvalLayout layout;
@@ -64,8 +61,9 @@ EvalLayout EvalLayout::Of(const ModelSpec& spec, uint64_t num_nodes) {
   layout.hidden_at[0] = take(hidden[0]);
   layout.hidden_at[1] = take(hidden[1]);
   layout.transformed_at = take(transformed);
-  layout.scores_at = take(spec.type == ModelType::kGat ? uint64_t{2} * spec.heads : 0);
-  if (spec.type != ModelType::kGraphSage && spec.type != ModelType::kGcn) return layout;
+  const ModelKind& kind = KindOf(spec.type);
+  layout.scores_at = take(kind.has_scores ? uint64_t{2} * spec.heads : 0);
+  if (!kind.gathers_features) return layout;
   const uint64_t row_bytes = spec.in_dim * sizeof(float);
   layout.kept_at = layout.total_bytes;
   layout.is_kept_at = layout.kept_at + RoundUp(row_bytes * num_nodes, kPageBytes);
@@ -78,7 +76,7 @@ uint64_t EvalWorkBytes(const ModelSpec& spec, uint64_t num_nodes, uint64_t num_t
   uint64_t block = 0;
   for (uint32_t layer = 0; layer < spec.num_layers; ++layer) {
     const LayerShape shape = ShapeOf(spec, layer);
-    const uint64_t wide = spec.type == ModelType::kScript ? 0 : TransformedColumns(spec, layer);
+    const uint64_t wide = TransformedColumns(spec, layer);
     const uint64_t narrowest = std::max<uint64_t>(1, std::min<uint64_t>(shape.in, shape.out));
     // Aggregates, own rows, transformed and computed ones; a word and a weight for each edge.
     const uint64_t floats = kEvalBlockRows * (uint64_t{2} * shape.in + 2 * wide + shape.out) +

@@ -27,10 +27,11 @@ inline constexpr uint32_t kEvalChunkSeeds = 512;
 // Phases of an exact evaluation at most: a layer may transform its input rows first.
 uint32_t MaxEvalPhases(const ModelSpec& spec);
 
-// Whether layers transform every input row before anything is aggregated (attention, PinSAGE).
-bool TransformsInput(const ModelSpec& spec);
-// Columns of a transformed row, where layer `layer` transforms first.
+// Columns of a transformed row, where layer `layer` transforms first; 0 where no layer does.
 uint32_t TransformedColumns(const ModelSpec& spec, uint32_t layer);
+// Whether layer `layer` may transform every input row before anything is gathered: those that
+// always do, and others where that is narrower.
+bool MayTransform(const ModelSpec& spec, uint32_t layer);
 
 // Places in the scratch, in bytes from its start; each begins on a page.
 struct EvalLayout {

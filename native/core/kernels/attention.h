@@ -7,8 +7,9 @@
 
 // The kernels of graph attention (Velickovic et al., ICLR 2018; Brody et al., ICLR 2022) over a
 // block's CSC. What is stored per edge is one number a head; tensors of edges x features never
-// exist. Every destination attends to itself once: its edges to itself in the block do not count
-// beside that (as torch_geometric's add_self_loops).
+// exist. In the first two every destination attends to itself once: its edges to itself in the
+// block do not count beside that (as torch_geometric's add_self_loops). The third, of transformers
+// (Shi et al., IJCAI 2021), takes edges as they are, and without any the sum is 0.
 
 namespace gnnd {
 
@@ -22,6 +23,9 @@ inline constexpr double kAttentionSlope = 0.2;
 //   GATv2:  score(e) = sum over c of attention[h][c] * leaky(source[index[e]][h][c] +
 //                                                            destination[r][h][c])
 //   alpha = softmax of score over the edges and s; alpha = 0 for edges whose index is s
+//
+//   dot:    score(e) = score_scale * sum over c of key[index[e]][h][c] * destination[r][h][c]
+//   alpha = softmax of score over the edges; alpha = 0 for s
 //
 // Numbers per edge and head lie as [heads][num_dst + num_edges]: first those of the destinations'
 // own rows, then the edges'. Sums run in a fixed order with one rounding per operation, so every
@@ -38,10 +42,13 @@ struct AttentionRows {
   uint32_t columns = 0;  // of one head
 
   const T* source = nullptr;             // [num_src, heads * columns]
+  uint64_t source_stride = 0;            // between rows of source and key; 0 = heads * columns
   const T* source_score = nullptr;       // GAT: [heads][num_src]; null = GATv2
   const T* destination_score = nullptr;  // GAT: [heads][num_dst]
-  const T* destination = nullptr;        // GATv2: [num_dst, heads * columns]
+  const T* destination = nullptr;        // GATv2, dot: [num_dst, heads * columns]
   const T* attention = nullptr;          // GATv2: [heads * columns]
+  const T* key = nullptr;                // dot: [num_src, heads * columns]; null = the others
+  T score_scale = T{1};                  // dot
 
   T* alpha = nullptr;  // [heads][num_dst + num_edges]
 
@@ -51,22 +58,25 @@ struct AttentionRows {
   T weight_scale = T{1};
   const T* grad_out = nullptr;    // [num_dst, heads * columns]
   T* grad_score = nullptr;        // like alpha: GAT's before the leaky ReLU
-  T* grad_destination = nullptr;  // GATv2: [num_dst, heads * columns]
+  T* grad_destination = nullptr;  // GATv2, dot: [num_dst, heads * columns]
   T* grad_attention = nullptr;    // GATv2: [heads * columns], added to
 
-  // Backward of GATv2's scores in the sources; rows of the transposed block.
+  // Backward of GATv2's and dot's scores in the sources; rows of the transposed block.
   const uint32_t* transposed_indptr = nullptr;  // [num_src + 1]
   const uint32_t* transposed_dst = nullptr;     // [num_edges]
   const uint32_t* transposed_edge = nullptr;    // [num_edges], which edge it is
   T* grad_source = nullptr;                     // [num_src, heads * columns], added to
+  T* grad_key = nullptr;                        // dot: [num_src, heads * columns], written
 
   constexpr uint64_t stride() const { return num_dst + num_edges; }
+  constexpr uint64_t width() const { return uint64_t{heads} * columns; }
+  constexpr uint64_t row_stride() const { return source_stride == 0 ? width() : source_stride; }
 };
 
 enum class AttentionPass : uint32_t {
   kForward,      // alpha of destinations [begin, end)
-  kBackward,     // grad_score, and for GATv2 grad_destination and grad_attention, of destinations
-  kBackwardSrc,  // GATv2: what the scores add to grad_source rows [begin, end)
+  kBackward,     // grad_score, grad_destination and for GATv2 grad_attention, of destinations
+  kBackwardSrc,  // what the scores add to rows [begin, end) of GATv2's grad_source; dot's grad_key
 };
 
 // Keyed dropout (core/draw/dropout.h) of the coefficients of destinations [begin, end), whose

@@ -67,6 +67,14 @@ inline void AddScoreGradient(T grad, const T* attention, const T* a, const T* b,
   }
 }
 
+// to += factor * from
+template <typename T>
+inline void AddScaled(T factor, const T* from, uint32_t count, T* to) {
+  uint32_t c = 0;
+  for (; c + 8 <= count; c += 8) AddEight(to + c, factor * LoadEight(from + c));
+  for (; c < count; ++c) to[c] += factor * from[c];
+}
+
 constexpr uint64_t kPrefetchRows = 5;
 
 template <typename T>
@@ -75,16 +83,16 @@ GNND_PREFETCHES void PrefetchRow(const T* row, uint64_t columns) {
   for (uint64_t at = 0; at < columns * sizeof(T); at += 64) __builtin_prefetch(bytes + at);
 }
 
-// Calls visit(slot, row of source) for destination r's own row and then for its edges. Slots are
-// places within one head's numbers.
+// Calls visit(slot, row of source) for destination r's own row, where it attends to that, and then
+// for its edges. Slots are places within one head's numbers. `rows` are read next, or null.
 template <typename T, typename Visit>
-GNND_VEC void ForEachSource(const AttentionRows<T>& op, uint32_t r, bool prefetch,
+GNND_VEC void ForEachSource(const AttentionRows<T>& op, uint32_t r, const T* rows,
                             const Visit& visit) {
-  const uint64_t width = uint64_t{op.heads} * op.columns;
-  visit(uint64_t{r}, op.self_index == nullptr ? r : op.self_index[r]);
+  const uint64_t stride = op.row_stride();
+  if (op.key == nullptr) visit(uint64_t{r}, op.self_index == nullptr ? r : op.self_index[r]);
   for (uint64_t e = op.indptr[r]; e < op.indptr[r + 1]; ++e) {
-    if (prefetch && e + kPrefetchRows < op.num_edges) {
-      PrefetchRow(op.source + op.index[e + kPrefetchRows] * width, width);
+    if (rows != nullptr && e + kPrefetchRows < op.num_edges) {
+      PrefetchRow(rows + op.index[e + kPrefetchRows] * stride, op.width());
     }
     visit(op.num_dst + e, op.index[e]);
   }
@@ -99,18 +107,28 @@ inline void ScoreRow(const AttentionRows<T>& op, uint32_t r) {
       const T* source = op.source_score + h * op.num_src;
       const T own = op.destination_score[uint64_t{h} * op.num_dst + r];
       T* to = op.alpha + h * stride;
-      ForEachSource(op, r, false,
-                    [&](uint64_t slot, uint32_t s) { to[slot] = LeakyScore(source[s] + own); });
+      ForEachSource<T>(op, r, nullptr,
+                       [&](uint64_t slot, uint32_t s) { to[slot] = LeakyScore(source[s] + own); });
     }
     return;
   }
-  const uint64_t width = uint64_t{op.heads} * op.columns;
-  const T* own = op.destination + r * width;
-  ForEachSource(op, r, true, [&](uint64_t slot, uint32_t s) {
+  const uint64_t rows = op.row_stride();
+  const T* own = op.destination + r * op.width();
+  if (op.key != nullptr) {
+    ForEachSource(op, r, op.key, [&](uint64_t slot, uint32_t s) {
+      for (uint32_t h = 0; h < op.heads; ++h) {
+        const uint64_t at = uint64_t{h} * op.columns;
+        op.alpha[h * stride + slot] =
+            op.score_scale * Dot(op.key + s * rows + at, own + at, op.columns);
+      }
+    });
+    return;
+  }
+  ForEachSource(op, r, op.source, [&](uint64_t slot, uint32_t s) {
     for (uint32_t h = 0; h < op.heads; ++h) {
       const uint64_t at = uint64_t{h} * op.columns;
       op.alpha[h * stride + slot] =
-          ScoreOfSum(op.attention + at, op.source + s * width + at, own + at, op.columns);
+          ScoreOfSum(op.attention + at, op.source + s * rows + at, own + at, op.columns);
     }
   });
 }
@@ -118,15 +136,25 @@ inline void ScoreRow(const AttentionRows<T>& op, uint32_t r) {
 // Scores less the largest of each destination; far below where an edge does not count.
 template <typename T>
 inline void CentreRow(const AttentionRows<T>& op, uint32_t r, T* head) {
+  constexpr T kNone = static_cast<T>(-HUGE_VAL);
+  T* edges = head + op.num_dst;
+  if (op.key != nullptr) {
+    T most = kNone;
+    for (uint64_t e = op.indptr[r]; e < op.indptr[r + 1]; ++e) {
+      most = edges[e] > most ? edges[e] : most;
+    }
+    head[r] = kNone;
+    for (uint64_t e = op.indptr[r]; e < op.indptr[r + 1]; ++e) edges[e] -= most;
+    return;
+  }
   const uint32_t self = op.self_index == nullptr ? r : op.self_index[r];
   T largest = head[r];
-  T* edges = head + op.num_dst;
   for (uint64_t e = op.indptr[r]; e < op.indptr[r + 1]; ++e) {
     if (op.index[e] != self) largest = edges[e] > largest ? edges[e] : largest;
   }
   head[r] -= largest;
   for (uint64_t e = op.indptr[r]; e < op.indptr[r + 1]; ++e) {
-    edges[e] = op.index[e] == self ? static_cast<T>(-HUGE_VAL) : edges[e] - largest;
+    edges[e] = op.index[e] == self ? kNone : edges[e] - largest;
   }
 }
 
@@ -144,7 +172,7 @@ inline void ForwardRows(const AttentionRows<T>& op, uint32_t begin, uint32_t end
     for (uint32_t r = begin; r < end; ++r) {
       T sum = head[r];
       for (uint64_t e = op.indptr[r]; e < op.indptr[r + 1]; ++e) sum += edges[e];
-      const T inverse = T{1} / sum;
+      const T inverse = sum == T{0} ? T{0} : T{1} / sum;  // 0: it attends to nothing
       head[r] *= inverse;
       for (uint64_t e = op.indptr[r]; e < op.indptr[r + 1]; ++e) edges[e] *= inverse;
     }
@@ -158,18 +186,19 @@ inline void SoftmaxGradientRow(const AttentionRows<T>& op, uint32_t r, uint32_t 
   const T* weight = op.weight + h * op.stride();
   T* grad = op.grad_score + h * op.stride();
   T mean = 0;
-  ForEachSource(op, r, false, [&](uint64_t slot, uint32_t) {
+  ForEachSource<T>(op, r, nullptr, [&](uint64_t slot, uint32_t) {
     grad[slot] = weight[slot] == T{0} ? T{0} : op.weight_scale * grad[slot];
     mean += alpha[slot] * grad[slot];
   });
   if (op.source_score == nullptr) {
-    ForEachSource(op, r, false,
-                  [&](uint64_t slot, uint32_t) { grad[slot] = alpha[slot] * (grad[slot] - mean); });
+    ForEachSource<T>(op, r, nullptr, [&](uint64_t slot, uint32_t) {
+      grad[slot] = alpha[slot] * (grad[slot] - mean);
+    });
     return;
   }
   const T* source = op.source_score + h * op.num_src;
   const T own = op.destination_score[uint64_t{h} * op.num_dst + r];
-  ForEachSource(op, r, false, [&](uint64_t slot, uint32_t s) {
+  ForEachSource<T>(op, r, nullptr, [&](uint64_t slot, uint32_t s) {
     const T slope = source[s] + own > T{0} ? T{1} : static_cast<T>(kAttentionSlope);
     grad[slot] = slope * (alpha[slot] * (grad[slot] - mean));
   });
@@ -177,15 +206,16 @@ inline void SoftmaxGradientRow(const AttentionRows<T>& op, uint32_t r, uint32_t 
 
 template <typename T>
 inline void BackwardRows(const AttentionRows<T>& op, uint32_t begin, uint32_t end) {
-  const uint64_t width = uint64_t{op.heads} * op.columns;
+  const uint64_t width = op.width();
+  const uint64_t rows = op.row_stride();
   const uint64_t stride = op.stride();
   for (uint32_t r = begin; r < end; ++r) {
     const T* grad_out = op.grad_out + r * width;
-    ForEachSource(op, r, true, [&](uint64_t slot, uint32_t s) {
+    ForEachSource(op, r, op.source, [&](uint64_t slot, uint32_t s) {
       for (uint32_t h = 0; h < op.heads; ++h) {
         const uint64_t at = uint64_t{h} * op.columns;
         op.grad_score[h * stride + slot] =
-            Dot(grad_out + at, op.source + s * width + at, op.columns);
+            Dot(grad_out + at, op.source + s * rows + at, op.columns);
       }
     });
     for (uint32_t h = 0; h < op.heads; ++h) SoftmaxGradientRow(op, r, h);
@@ -193,21 +223,44 @@ inline void BackwardRows(const AttentionRows<T>& op, uint32_t begin, uint32_t en
     T* grad_own = op.grad_destination + r * width;
     for (uint64_t c = 0; c < width; ++c) grad_own[c] = T{0};
     const T* own = op.destination + r * width;
-    ForEachSource(op, r, false, [&](uint64_t slot, uint32_t s) {
+    ForEachSource<T>(op, r, nullptr, [&](uint64_t slot, uint32_t s) {
       for (uint32_t h = 0; h < op.heads; ++h) {
         const uint64_t at = uint64_t{h} * op.columns;
+        if (op.key != nullptr) {
+          AddScaled(op.score_scale * op.grad_score[h * stride + slot], op.key + s * rows + at,
+                    op.columns, grad_own + at);
+          continue;
+        }
         AddScoreGradient(op.grad_score[h * stride + slot], op.attention + at,
-                         op.source + s * width + at, own + at, op.columns, grad_own + at,
+                         op.source + s * rows + at, own + at, op.columns, grad_own + at,
                          op.grad_attention + at);
       }
     });
   }
 }
 
+template <typename T>
+inline void BackwardKeyRows(const AttentionRows<T>& op, uint32_t begin, uint32_t end) {
+  const uint64_t width = op.width();
+  for (uint32_t u = begin; u < end; ++u) {
+    T* grad = op.grad_key + u * width;
+    for (uint64_t c = 0; c < width; ++c) grad[c] = T{0};
+    for (uint64_t k = op.transposed_indptr[u]; k < op.transposed_indptr[u + 1]; ++k) {
+      const uint64_t slot = op.num_dst + op.transposed_edge[k];
+      const T* query = op.destination + op.transposed_dst[k] * width;
+      for (uint32_t h = 0; h < op.heads; ++h) {
+        const uint64_t at = uint64_t{h} * op.columns;
+        AddScaled(op.score_scale * op.grad_score[h * op.stride() + slot], query + at, op.columns,
+                  grad + at);
+      }
+    }
+  }
+}
+
 // Needs destinations to be their own first rows (self_index null).
 template <typename T>
 inline void BackwardSourceRows(const AttentionRows<T>& op, uint32_t begin, uint32_t end) {
-  const uint64_t width = uint64_t{op.heads} * op.columns;
+  const uint64_t width = op.width();
   const uint64_t stride = op.stride();
   const auto add = [&](uint32_t u, uint64_t slot, uint32_t v) {
     for (uint32_t h = 0; h < op.heads; ++h) {
@@ -233,7 +286,8 @@ inline void RunPass(const AttentionRows<T>& op, AttentionPass pass, uint32_t beg
     case AttentionPass::kBackward:
       return BackwardRows(op, begin, end);
     case AttentionPass::kBackwardSrc:
-      return BackwardSourceRows(op, begin, end);
+      return op.key == nullptr ? BackwardSourceRows(op, begin, end)
+                               : BackwardKeyRows(op, begin, end);
   }
 }
 

@@ -26,9 +26,10 @@ Status CheckDropout(const char* name, float value) {
 }
 
 Status CheckEnums(const ModelSpec& spec) {
-  if (spec.type == ModelType::kScript) return Invalid("the tensors of a script stand in its file");
-  if (spec.type < ModelType::kGraphSage || spec.type > ModelType::kHoga) {
-    return Invalid("unknown model type");
+  const ModelKind* const kind = FindKind(spec.type);
+  if (kind == nullptr) return Invalid("unknown model type");
+  if (kind->input == ModelInput::kScript) {
+    return Invalid("the tensors of a script stand in its file");
   }
   if (spec.activation < Activation::kRelu || spec.activation > Activation::kLeakyRelu) {
     return Invalid("unknown activation");
@@ -41,8 +42,9 @@ Status CheckEnums(const ModelSpec& spec) {
 
 Status CheckAttention(const ModelSpec& spec) {
   GNND_TRY(CheckDropout("attention_dropout", spec.attention_dropout));
-  if (spec.type == ModelType::kHoga) return Status::Ok();  // CheckRowSpec's
-  if (!IsAttention(spec.type)) {
+  const ModelKind& kind = KindOf(spec.type);
+  if (kind.input == ModelInput::kRows) return Status::Ok();  // CheckRowSpec's
+  if (!kind.attends()) {
     if (spec.heads != 1) return Invalid("heads must be 1 in a model without attention");
     if (spec.attention_dropout != 0.0F) {
       return Invalid("attention_dropout must be 0 in a model without attention");
@@ -71,110 +73,51 @@ Status CheckSpec(const ModelSpec& spec) {
   GNND_TRY(CheckDimension("out_dim", spec.out_dim));
   GNND_TRY(CheckDropout("dropout", spec.dropout));
   GNND_TRY(CheckDropout("input_dropout", spec.input_dropout));
-  if (spec.type == ModelType::kPinSage && spec.normalization == Normalization::kLayer) {
-    return Invalid("normalization of PinSAGE is always L2");
+  const ModelKind& kind = KindOf(spec.type);
+  if (kind.has_unit_rows && spec.normalization == Normalization::kLayer) {
+    return Invalid(std::string("normalization of ") + kind.name + " is always L2");
   }
   GNND_TRY(CheckAttention(spec));
-  return TakesRows(spec.type) ? CheckRowSpec(spec) : Status::Ok();
+  return kind.input == ModelInput::kRows ? CheckRowSpec(spec) : Status::Ok();
 }
 
-// Appends tensors to a manifest, each on a cache line.
-class ManifestBuilder {
- public:
-  void Weight(uint32_t layer, const char* suffix, TensorRole role, LayerShape shape, uint32_t fan) {
-    Add(layer, "convs.", suffix, role, shape.out, shape.in).fan = fan;
-  }
-
-  void Bias(uint32_t layer, const char* suffix, TensorRole role, uint32_t size) {
-    Add(layer, "convs.", suffix, role, size, 0).is_bias = true;
-  }
-
-  void Attention(uint32_t layer, const char* suffix, TensorRole role, uint32_t heads,
-                 uint32_t columns) {
-    ParameterTensor& tensor = Add(layer, "convs.", suffix, role, heads, columns);
-    tensor.shape = {1, heads, columns};
-    tensor.fan = heads + columns;
-  }
-
-  void Norm(uint32_t layer, const char* suffix, TensorRole role, uint32_t size, float fill) {
-    ParameterTensor& tensor = Add(layer, "norms.", suffix, role, size, 0);
-    tensor.is_bias = true;
-    tensor.fill = fill;
-  }
-
-  ParameterManifest Take() { return std::move(manifest_); }
-
- private:
-  ParameterTensor& Add(uint32_t layer, const char* list, const char* suffix, TensorRole role,
-                       uint32_t rows, uint32_t cols) {
-    ParameterTensor tensor;
-    tensor.name = list + std::to_string(layer) + "." + suffix;
-    tensor.rows = rows;
-    tensor.cols = cols;
-    tensor.layer = layer;
-    tensor.role = role;
-    tensor.shape = {rows};
-    if (cols != 0) tensor.shape.push_back(cols);
-    Append(std::move(tensor), &manifest_);
-    return manifest_.tensors.back();
-  }
-
-  ParameterManifest manifest_;
-};
-
-void AddAttentionLayer(const ModelSpec& spec, uint32_t layer, ManifestBuilder* manifest) {
-  const auto [in, out] = ShapeOf(spec, layer);
-  const bool last = layer + 1 == spec.num_layers;
-  const uint32_t columns = last ? out : out / spec.heads;
-  const LayerShape wide{in, columns * spec.heads};
-  const uint32_t fan = wide.in + wide.out;
-  if (spec.type == ModelType::kGat) {
-    manifest->Attention(layer, "att_src", TensorRole::kAttentionSource, spec.heads, columns);
-    manifest->Attention(layer, "att_dst", TensorRole::kAttentionDestination, spec.heads, columns);
-    manifest->Bias(layer, "bias", TensorRole::kBias, out);
-    manifest->Weight(layer, "lin.weight", TensorRole::kWeight, wide, fan);
-    return;
-  }
-  manifest->Attention(layer, "att", TensorRole::kAttentionSource, spec.heads, columns);
-  manifest->Bias(layer, "bias", TensorRole::kBias, out);
-  manifest->Weight(layer, "lin_l.weight", TensorRole::kWeight, wide, fan);
-  manifest->Bias(layer, "lin_l.bias", TensorRole::kWeightBias, wide.out);
-  manifest->Weight(layer, "lin_r.weight", TensorRole::kWeightSelf, wide, fan);
-  manifest->Bias(layer, "lin_r.bias", TensorRole::kWeightSelfBias, wide.out);
+ParameterTensor TensorOf(uint32_t layer, const std::string& name, TensorRole role, uint32_t rows,
+                         uint32_t cols) {
+  ParameterTensor tensor;
+  tensor.name = name;
+  tensor.rows = rows;
+  tensor.cols = cols;
+  tensor.layer = layer;
+  tensor.role = role;
+  tensor.is_bias = cols == 0;
+  tensor.shape = {rows};
+  if (cols != 0) tensor.shape.push_back(cols);
+  tensor.fan = cols == 0 ? 0 : rows + cols;
+  return tensor;
 }
 
-void AddLayer(const ModelSpec& spec, uint32_t layer, ManifestBuilder* manifest) {
-  const LayerShape shape = ShapeOf(spec, layer);
-  // Weights of a row and of its neighbours are one matrix over their concatenation.
-  const uint32_t fan_of_both = 2 * shape.in + shape.out;
-  switch (spec.type) {
-    case ModelType::kPinSage:
-      manifest->Weight(layer, "lin.weight", TensorRole::kProjection, {shape.in, shape.in},
-                       2 * shape.in);
-      manifest->Bias(layer, "lin.bias", TensorRole::kProjectionBias, shape.in);
-      [[fallthrough]];
-    case ModelType::kGraphSage:
-      manifest->Weight(layer, "lin_l.weight", TensorRole::kWeight, shape, fan_of_both);
-      manifest->Bias(layer, "lin_l.bias", TensorRole::kBias, shape.out);
-      manifest->Weight(layer, "lin_r.weight", TensorRole::kWeightSelf, shape, fan_of_both);
-      break;
-    case ModelType::kGcn:
-      manifest->Bias(layer, "bias", TensorRole::kBias, shape.out);
-      manifest->Weight(layer, "lin.weight", TensorRole::kWeight, shape, shape.in + shape.out);
-      break;
-    case ModelType::kGat:
-    case ModelType::kGatV2:
-      AddAttentionLayer(spec, layer, manifest);
-      break;
-    case ModelType::kScript:
-    case ModelType::kSgc:
-    case ModelType::kSign:
-    case ModelType::kHoga:
-      break;  // refused by CheckEnums; AddRowTensors'
+void AddLayer(const ModelSpec& spec, uint32_t layer, ParameterManifest* manifest) {
+  const std::string convolution = "convs." + std::to_string(layer) + ".";
+  for (const TensorRule& rule : KindOf(spec.type).tensors) {
+    const uint32_t cols = SizeOf(rule.cols, spec, layer);
+    ParameterTensor tensor =
+        TensorOf(layer, convolution + rule.name, rule.role, SizeOf(rule.rows, spec, layer), cols);
+    if (rule.rows == LayerSize::kHeads) tensor.shape.insert(tensor.shape.begin(), 1);
+    if (rule.is_half) tensor.fan += cols;
+    Append(std::move(tensor), manifest);
   }
   if (HasResidualProjection(spec, layer)) {
-    manifest->Weight(layer, "res.weight", TensorRole::kResidual, shape, shape.in + shape.out);
+    const LayerShape shape = ShapeOf(spec, layer);
+    Append(TensorOf(layer, convolution + "res.weight", TensorRole::kResidual, shape.out, shape.in),
+           manifest);
   }
+  if (spec.normalization != Normalization::kLayer || layer + 1 == spec.num_layers) return;
+  const std::string norm = "norms." + std::to_string(layer) + ".";
+  ParameterTensor scale =
+      TensorOf(layer, norm + "weight", TensorRole::kNormScale, spec.hidden_dim, 0);
+  scale.fill = 1.0F;
+  Append(std::move(scale), manifest);
+  Append(TensorOf(layer, norm + "bias", TensorRole::kNormShift, spec.hidden_dim, 0), manifest);
 }
 
 }  // namespace
@@ -187,11 +130,17 @@ void Append(ParameterTensor tensor, ParameterManifest* manifest) {
 }
 
 LayerShape ShapeOf(const ModelSpec& spec, uint32_t layer) {
-  if (spec.type == ModelType::kScript) {
+  if (KindOf(spec.type).input == ModelInput::kScript) {
     return {layer == 0 ? spec.in_dim : spec.widths[layer - 1], spec.widths[layer]};
   }
   return {layer == 0 ? spec.in_dim : spec.hidden_dim,
           layer + 1 == spec.num_layers ? spec.out_dim : spec.hidden_dim};
+}
+
+uint32_t SizeOf(LayerSize size, const ModelSpec& spec, uint32_t layer) {
+  const LayerShape shape = ShapeOf(spec, layer);
+  const bool is_last = layer + 1 == spec.num_layers;
+  return SizeOf(size, LayerPlace{shape.in, shape.out, spec.hidden_dim, spec.heads, is_last});
 }
 
 bool HasResidualProjection(const ModelSpec& spec, uint32_t layer) {
@@ -206,14 +155,9 @@ Result<ParameterManifest> ManifestOf(const ModelSpec& spec) {
     AddRowTensors(spec, &rows);
     return rows;
   }
-  ManifestBuilder manifest;
-  for (uint32_t layer = 0; layer < spec.num_layers; ++layer) {
-    AddLayer(spec, layer, &manifest);
-    if (spec.normalization != Normalization::kLayer || layer + 1 == spec.num_layers) continue;
-    manifest.Norm(layer, "weight", TensorRole::kNormScale, spec.hidden_dim, 1.0F);
-    manifest.Norm(layer, "bias", TensorRole::kNormShift, spec.hidden_dim, 0.0F);
-  }
-  return manifest.Take();
+  ParameterManifest manifest;
+  for (uint32_t layer = 0; layer < spec.num_layers; ++layer) AddLayer(spec, layer, &manifest);
+  return manifest;
 }
 
 }  // namespace gnnd

@@ -5,24 +5,12 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/model/model_kind.h"
 
 // What a model is, as data, and where each of its parameters lies in the flat parameter vector that
 // the job segment holds. Knows no torch: the daemon sizes segments and names tensors with it.
 
 namespace gnnd {
-
-enum class ModelType : uint32_t {
-  kGraphSage = 1,
-  kGcn = 2,
-  kGat = 3,
-  kGatV2 = 4,
-  kPinSage = 5,
-  kScript =
-      6,  // a user's TorchScript module (train/layers/script_model.h), which brings its own tensors
-  kSgc = 7,  // models over propagated rows (row_manifest.h)
-  kSign = 8,
-  kHoga = 9,
-};
 
 // Forms of SIGN and HOGA.
 enum class ModelVariant : uint32_t { kNone = 1, kFused = 2, kConcat = 3, kGated = 4, kDac24 = 5 };
@@ -48,15 +36,15 @@ struct ModelSpec {
   float dropout = 0.0F;        // on hidden layers' outputs
   float input_dropout = 0.0F;  // on input features
 
-  // GAT and GATv2. Hidden layers concatenate their heads, hidden_dim / heads columns each; the last
-  // layer has as many heads of out_dim columns and averages them.
+  // Models that attend. Hidden layers concatenate their heads, hidden_dim / heads columns each; the
+  // last layer has as many heads of out_dim columns and averages them.
   uint32_t heads = 1;
   float attention_dropout = 0.0F;  // on attention coefficients
 
   Activation activation = Activation::kRelu;
   Normalization normalization = Normalization::kNone;
   // Adds the layer's input to its output, through a projection where their widths differ, and
-  // always through one in GAT and GATv2 (as torch_geometric does there).
+  // always through one in models that attend (as torch_geometric's GAT does).
   bool residual = false;
 
   // Models over rows. Of num_operators operators B a row has X and B X to B^num_hops X.
@@ -70,36 +58,10 @@ struct ModelSpec {
   std::vector<uint32_t> widths{};
 };
 
-// Whether a batch is rows, and not blocks.
-inline bool TakesRows(ModelType type) {
-  return type == ModelType::kSgc || type == ModelType::kSign || type == ModelType::kHoga;
-}
-
 // The normalisation that the model's hidden layers really have.
 inline Normalization NormalizationOf(const ModelSpec& spec) {
-  return spec.type == ModelType::kPinSage ? Normalization::kL2 : spec.normalization;
+  return KindOf(spec.type).has_unit_rows ? Normalization::kL2 : spec.normalization;
 }
-
-inline bool IsAttention(ModelType type) {
-  return type == ModelType::kGat || type == ModelType::kGatV2;
-}
-
-// The part a tensor plays in its layer.
-enum class TensorRole : uint32_t {
-  kWeight,          // of neighbours (GraphSAGE, PinSAGE), of sources (GATv2) or of all (GCN, GAT)
-  kBias,            // of the layer
-  kWeightSelf,      // of the row itself (GraphSAGE, PinSAGE) or of the destination (GATv2)
-  kWeightBias,      // GATv2: of kWeight's product
-  kWeightSelfBias,  // GATv2: of kWeightSelf's product
-  kProjection,      // PinSAGE: of a neighbour's row before it is aggregated
-  kProjectionBias,
-  kAttentionSource,       // GAT; GATv2's one vector
-  kAttentionDestination,  // GAT
-  kResidual,
-  kNormScale,  // layer normalisation
-  kNormShift,
-  kRunning,  // of batch normalisation: no gradient moves it, batches do (core/kernels/optimizer.h)
-};
 
 // One tensor of the model. Names and shapes are those of torch_geometric's models of the same kind,
 // so that a checkpoint loads with load_state_dict: weights are [out, in].
@@ -133,6 +95,7 @@ struct LayerShape {
   uint32_t out;
 };
 LayerShape ShapeOf(const ModelSpec& spec, uint32_t layer);
+uint32_t SizeOf(LayerSize size, const ModelSpec& spec, uint32_t layer);
 
 // Whether layer `layer` has a residual projection; a residual without one adds the input itself.
 bool HasResidualProjection(const ModelSpec& spec, uint32_t layer);

@@ -171,7 +171,12 @@ Status CheckRowSpec(const ModelSpec& spec) {
   if (spec.variant == ModelVariant::kConcat && spec.num_layers < 2) {
     return Invalid("num_layers of CONCAT must be at least 2");
   }
-  if (spec.type == ModelType::kHoga) {
+  if (spec.type != ModelType::kHoga) {
+    if (spec.heads != 1) return Invalid("heads must be 1 in a model without attention");
+    if (spec.attention_dropout != 0.0F) {
+      return Invalid("attention_dropout must be 0 in a model without attention");
+    }
+  } else {
     if (spec.heads < 1 || spec.hidden_dim % spec.heads != 0) {
       return Invalid("hidden_dim must be a multiple of heads");
     }

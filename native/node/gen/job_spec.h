@@ -38,7 +38,9 @@ inline constexpr auto kNames<ModelType> = NamesOf<ModelType>("ModelType", {
     {"TORCHSCRIPT", ModelType{6}},
     {"SGC", ModelType{7}},
     {"SIGN", ModelType{8}},
-    {"HOGA", ModelType{9}}});
+    {"HOGA", ModelType{9}},
+    {"GIN", ModelType{10}},
+    {"TRANSFORMER", ModelType{11}}});
 
 template <>
 inline constexpr auto kNames<Activation> = NamesOf<Activation>("Activation", {

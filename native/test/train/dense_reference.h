@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -92,6 +93,31 @@ inline at::Tensor AttentionMask(const BlockView& block, const BatchKey& key, uin
   return mask;
 }
 
+// Edges as often as they are there, a destination's own among them: all, and after dropout of one
+// head's coefficients.
+struct EdgeCounts {
+  EdgeCounts(const BlockView& block, const BatchKey& key, uint32_t layer,
+             std::span<const uint32_t> nodes, uint32_t head, const ModelSpec& spec)
+      : all(at::zeros({block.num_dst, block.num_src}, at::kDouble)), kept(at::zeros_like(all)) {
+    auto of_all = all.accessor<double, 2>();
+    auto of_kept = kept.accessor<double, 2>();
+    const float p = spec.attention_dropout;
+    for (uint32_t d = 0; d < block.num_dst; ++d) {
+      for (uint32_t e = block.indptr[d]; e < block.indptr[d + 1]; ++e) {
+        const uint32_t draw = (e - block.indptr[d] + 1) * spec.heads + head;
+        const PhiloxCounter counter =
+            CounterOf(Purpose::kAttentionDropout, key.epoch, key.batch, layer, nodes[d], draw / 4);
+        const float unit = UnitDraw(Philox(KeyOf(key.random_seed), counter).word[draw % 4]);
+        of_all[d][block.src[e]] += 1;
+        if (unit >= p) of_kept[d][block.src[e]] += 1.0 / (1.0 - static_cast<double>(p));
+      }
+    }
+  }
+
+  at::Tensor all;
+  at::Tensor kept;
+};
+
 // A layer's tensors by the end of their names.
 class NamedTensors {
  public:
@@ -119,6 +145,11 @@ struct DenseLayer {
   BlockView block;
   NamedTensors named;
 };
+
+inline at::Tensor DenseActivation(const ModelSpec& spec, const at::Tensor& z) {
+  if (spec.activation == Activation::kElu) return at::elu(z);
+  return spec.activation == Activation::kRelu ? z.relu() : at::leaky_relu(z, 0.01);
+}
 
 // Heads one by one, each with a full matrix of scores.
 inline at::Tensor DenseAttention(const DenseLayer& at_layer, const at::Tensor& x) {
@@ -158,6 +189,34 @@ inline at::Tensor DenseAttention(const DenseLayer& at_layer, const at::Tensor& x
   return joined + named["bias"];
 }
 
+// Attention to edges as they are by products of queries and keys, and the row itself.
+inline at::Tensor DenseTransformer(const DenseLayer& at_layer, const at::Tensor& x) {
+  const ModelSpec& spec = at_layer.spec;
+  const NamedTensors& named = at_layer.named;
+  const BlockView& block = at_layer.block;
+  const auto linear = [&named](const at::Tensor& rows, const std::string& name) {
+    return rows.mm(named[name + ".weight"].t()) + named[name + ".bias"];
+  };
+  const at::Tensor own = x.narrow(0, 0, block.num_dst);
+  const at::Tensor key = linear(x, "lin_key");
+  const at::Tensor value = linear(x, "lin_value");
+  const at::Tensor query = linear(own, "lin_query");
+  const int64_t columns = key.size(1) / spec.heads;
+  const BatchKey batch = at_layer.sample.key();
+  std::vector<at::Tensor> outputs;
+  for (uint32_t h = 0; h < spec.heads; ++h) {
+    const auto part = [&](const at::Tensor& rows) { return rows.narrow(1, h * columns, columns); };
+    const at::Tensor power =
+        (part(query).mm(part(key).t()) / std::sqrt(static_cast<double>(columns))).exp();
+    const EdgeCounts counts(block, batch, at_layer.layer, at_layer.sample.nodes(), h, spec);
+    const at::Tensor total = (power * counts.all).sum(1, true);
+    const at::Tensor share = power * counts.kept / total.masked_fill(total == 0, 1);
+    outputs.push_back(share.mm(part(value)));
+  }
+  const bool last = at_layer.layer + 1 == spec.num_layers;
+  return (last ? at::stack(outputs).mean(0) : at::cat(outputs, 1)) + linear(own, "lin_skip");
+}
+
 inline at::Tensor DenseConvolution(const DenseLayer& at_layer, const at::Tensor& h) {
   const NamedTensors& named = at_layer.named;
   const at::Tensor matrix = MatrixOf(at_layer.block, at_layer.spec.type);
@@ -173,9 +232,28 @@ inline at::Tensor DenseConvolution(const DenseLayer& at_layer, const at::Tensor&
          self.mm(named["lin_r.weight"].t());
 }
 
-inline at::Tensor DenseActivation(const ModelSpec& spec, const at::Tensor& z) {
-  if (spec.activation == Activation::kElu) return at::elu(z);
-  return spec.activation == Activation::kRelu ? z.relu() : at::leaky_relu(z, 0.01);
+// A perceptron on sums over edges, weighted where they have weights, and the row itself.
+inline at::Tensor DenseGin(const DenseLayer& at_layer, const at::Tensor& h) {
+  const NamedTensors& named = at_layer.named;
+  const BlockView& block = at_layer.block;
+  at::Tensor sums = at::zeros({block.num_dst, block.num_src}, at::kDouble);
+  auto cell = sums.accessor<double, 2>();
+  for (uint32_t d = 0; d < block.num_dst; ++d) {
+    for (uint32_t e = block.indptr[d]; e < block.indptr[d + 1]; ++e) {
+      cell[d][block.src[e]] += block.weight.empty() ? 1.0 : static_cast<double>(block.weight[e]);
+    }
+  }
+  const at::Tensor z = sums.mm(h) + (1 + named["eps"]) * h.narrow(0, 0, block.num_dst);
+  const at::Tensor hidden =
+      DenseActivation(at_layer.spec, z.mm(named["nn.lins.0.weight"].t()) + named["nn.lins.0.bias"]);
+  return hidden.mm(named["nn.lins.1.weight"].t()) + named["nn.lins.1.bias"];
+}
+
+inline at::Tensor DenseLayerOf(const DenseLayer& at_layer, const at::Tensor& h) {
+  if (at_layer.spec.type == ModelType::kTransformer) return DenseTransformer(at_layer, h);
+  if (at_layer.spec.type == ModelType::kGin) return DenseGin(at_layer, h);
+  return IsAttention(at_layer.spec.type) ? DenseAttention(at_layer, h)
+                                         : DenseConvolution(at_layer, h);
 }
 
 // Logits of the seeds; `x` are the raw features of the sample's nodes, all tensors float64.
@@ -186,8 +264,7 @@ inline at::Tensor DenseForward(const ModelSpec& spec, const std::vector<at::Tens
     const DenseLayer at_layer{spec, sample, layer, sample.block(spec.num_layers - 1 - layer),
                               NamedTensors(spec, parameters, layer)};
     const NamedTensors& named = at_layer.named;
-    const bool attention = spec.type == ModelType::kGat || spec.type == ModelType::kGatV2;
-    at::Tensor z = attention ? DenseAttention(at_layer, h) : DenseConvolution(at_layer, h);
+    at::Tensor z = DenseLayerOf(at_layer, h);
     if (spec.residual) {
       const at::Tensor own = h.narrow(0, 0, at_layer.block.num_dst);
       z = z + (named.Has("res.weight") ? own.mm(named["res.weight"].t()) : own);
@@ -198,7 +275,7 @@ inline at::Tensor DenseForward(const ModelSpec& spec, const std::vector<at::Tens
       h = at::layer_norm(h, {h.size(1)}, named["norm.weight"], named["norm.bias"], 1e-5);
     }
     h = DenseActivation(spec, h);
-    if (spec.type == ModelType::kPinSage || spec.normalization == Normalization::kL2) {
+    if (NormalizationOf(spec) == Normalization::kL2) {
       h = h / (h * h).sum(1, true).clamp_min(1e-24).sqrt();
     }
     const auto nodes = sample.nodes().first(at_layer.block.num_dst);

@@ -10,6 +10,7 @@
 #include "evaluate.h"
 #include "partition.h"
 #include "test/device/support.h"
+#include "test/support/block_types.h"
 #include "test/support/halves.h"
 #include "test/support/npy_files.h"
 #include "train/work/torch_work.h"
@@ -25,8 +26,7 @@ using test::HasProcessorsProducts;
 using test::Partition;
 using test::SimPlugin;
 
-constexpr ModelType kModels[] = {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
-                                 ModelType::kGatV2, ModelType::kPinSage};
+const std::vector<ModelType> kModels = test::DeviceBlockTypes();
 const auto kAlive = [] { return true; };
 
 // What an evaluation of both sets of nodes came to, by chunks.

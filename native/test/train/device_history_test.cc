@@ -6,6 +6,7 @@
 #include "history_options.h"
 #include "partition.h"
 #include "test/device/support.h"
+#include "test/support/block_types.h"
 #include "training_loop.h"
 
 // History of a Trainer on a simulated device: samples are pruned on the host, rows that are kept
@@ -22,8 +23,7 @@ using test::SimPlugin;
 using test::TestRecord;
 using test::WithHistory;
 
-constexpr ModelType kModels[] = {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
-                                 ModelType::kGatV2, ModelType::kPinSage};
+const std::vector<ModelType> kModels = test::DeviceBlockTypes();
 
 void CheckSame(const ExtractReport& device, const ExtractReport& cpu) {
   CHECK(device.history.look_ups == cpu.history.look_ups);

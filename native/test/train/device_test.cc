@@ -12,6 +12,7 @@
 #include "core/kernels/row_tiers.h"
 #include "device_data.h"
 #include "test/device/support.h"
+#include "test/support/block_types.h"
 #include "train/device/device_extraction.h"
 #include "training_loop.h"
 
@@ -33,8 +34,7 @@ using test::Loop;
 using test::SimPlugin;
 using test::TestRecord;
 
-constexpr ModelType kModels[] = {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
-                                 ModelType::kGatV2, ModelType::kPinSage};
+const std::vector<ModelType> kModels = test::DeviceBlockTypes();
 
 // What training left.
 struct Trained {

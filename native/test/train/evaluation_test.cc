@@ -9,6 +9,7 @@
 #include "core/executor/eval_scratch.h"
 #include "evaluate.h"
 #include "partition.h"
+#include "test/support/block_types.h"
 #include "train/work/torch_work.h"
 #include "training_loop.h"
 
@@ -173,8 +174,7 @@ TEST_CASE("evaluation gives up when it is told to") {
 
 TEST_CASE("two Trainers that share a scratch and its chunks come to the bits of one") {
   const Partition data(6000, 4, 40, 7);
-  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
-                               ModelType::kGatV2, ModelType::kPinSage}) {
+  for (const ModelType type : test::BlockTypes()) {
     for (const bool changes : {false, true}) {
       TrainOptions options = data.Options(type);
       options.model.num_layers = 3;

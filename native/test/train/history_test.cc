@@ -14,6 +14,7 @@
 #include "device_data.h"
 #include "history_options.h"
 #include "partition.h"
+#include "test/support/block_types.h"
 #include "test/support/record_builder.h"
 #include "train/work/torch_work.h"
 #include "training_loop.h"
@@ -25,8 +26,7 @@ using test::Partition;
 using test::TestRecord;
 using test::WithHistory;
 
-constexpr ModelType kModels[] = {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
-                                 ModelType::kGatV2, ModelType::kPinSage};
+const std::vector<ModelType> kModels = test::BlockTypes();
 
 TrainOptions ModelOf(const Partition& data, ModelType type, uint32_t layers) {
   TrainOptions options = data.Options(type);

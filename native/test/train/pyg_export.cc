@@ -7,6 +7,8 @@
 // folder is a model: model.safetensors, logits.npy and model.json. test/process/checkpoint has the
 // other side.
 
+#include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "test/support/block_types.h"
 #include "test/support/record_builder.h"
 #include "train/work/torch_work.h"
 
@@ -78,24 +81,23 @@ void WriteSafetensors(const Folder& path, const ParameterManifest& manifest,
 
 struct Export {
   std::string name;
-  std::string kind;  // the class in torch_geometric.nn.models
   ModelSpec spec;
 };
 
 std::vector<Export> Exports() {
   std::vector<Export> exports;
-  const auto add = [&exports](const char* name, const char* kind, ModelType type, auto&& change) {
+  const auto add = [&exports](ModelType type, const char* more, auto&& change) {
     ModelSpec spec;
     spec.type = type;
     spec.in_dim = kFeatures;
     spec.hidden_dim = 24;
     spec.out_dim = kClasses;
     spec.dropout = 0.5F;  // must not matter
+    if (IsAttention(type)) spec.heads = 4;
     change(&spec);
-    exports.push_back({name, kind, spec});
+    exports.push_back({std::string(KindOf(type).name) + more, spec});
   };
   const auto plain = [](ModelSpec*) {};
-  const auto heads = [](ModelSpec* spec) { spec->heads = 4; };
   const auto everything = [](ModelSpec* spec) {
     spec->heads = 3;
     spec->num_layers = 3;
@@ -109,37 +111,32 @@ std::vector<Export> Exports() {
     spec->normalization = Normalization::kLayer;
   };
   const auto unit = [](ModelSpec* spec) { spec->normalization = Normalization::kL2; };
-  add("graphsage", "GraphSAGE", ModelType::kGraphSage, plain);
-  add("graphsage-layer-norm", "GraphSAGE", ModelType::kGraphSage, normalised);
-  add("graphsage-l2", "GraphSAGE", ModelType::kGraphSage, unit);
-  add("gcn", "GCN", ModelType::kGcn, plain);
-  add("gcn-layer-norm", "GCN", ModelType::kGcn, normalised);
-  add("gat", "GAT", ModelType::kGat, heads);
-  add("gat-one-layer", "GAT", ModelType::kGat, [](ModelSpec* spec) {
-    spec->heads = 2;
-    spec->num_layers = 1;
-  });
-  add("gat-all-options", "GAT", ModelType::kGat, everything);
-  add("gatv2", "GAT", ModelType::kGatV2, heads);
-  add("gatv2-all-options", "GAT", ModelType::kGatV2, everything);
-  add("pinsage", "GraphSAGE", ModelType::kPinSage, plain);
+  const auto one_layer = [](ModelSpec* spec) { spec->num_layers = 1; };
+  for (const ModelType type : test::BlockTypes()) {
+    add(type, "", plain);
+    add(type, "-one-layer", one_layer);
+    if (!KindOf(type).has_unit_rows) add(type, "-layer-norm", normalised);
+  }
+  add(ModelType::kGraphSage, "-l2", unit);
+  add(ModelType::kGat, "-all-options", everything);
+  add(ModelType::kGatV2, "-all-options", everything);
   return exports;
 }
 
-// What the Python side builds its model from.
+// What the Python side makes its model from, as an export of the daemon's has it.
 void WriteModelJson(const Folder& path, const Export& model) {
-  static constexpr const char* kActivations[] = {"", "relu", "elu", "leaky_relu"};
-  static constexpr const char* kNormalizations[] = {"", "none", "l2", "layer"};
+  static constexpr const char* kActivations[] = {"", "RELU", "ELU", "LEAKY_RELU"};
+  static constexpr const char* kNormalizations[] = {"", "NONE", "L2", "LAYER"};
   const ModelSpec& spec = model.spec;
+  std::string type = KindOf(spec.type).name;
+  std::ranges::transform(type, type.begin(), [](unsigned char c) { return std::toupper(c); });
   std::ofstream file(path);
-  file << "{\"class\":\"" << model.kind << "\",\"in\":" << spec.in_dim
-       << ",\"hidden\":" << spec.hidden_dim << ",\"layers\":" << spec.num_layers
-       << ",\"out\":" << spec.out_dim << ",\"heads\":" << spec.heads << ",\"act\":\""
-       << kActivations[static_cast<uint32_t>(spec.activation)] << "\",\"norm\":\""
+  file << "{\"type\":\"" << type << "\",\"in_dim\":" << spec.in_dim
+       << ",\"hidden_dim\":" << spec.hidden_dim << ",\"layers\":" << spec.num_layers
+       << ",\"out_dim\":" << spec.out_dim << ",\"heads\":" << spec.heads << ",\"activation\":\""
+       << kActivations[static_cast<uint32_t>(spec.activation)] << "\",\"normalization\":\""
        << kNormalizations[static_cast<uint32_t>(NormalizationOf(spec))]
-       << "\",\"residual\":" << (spec.residual ? "true" : "false")
-       << ",\"v2\":" << (spec.type == ModelType::kGatV2 ? "true" : "false")
-       << ",\"project\":" << (spec.type == ModelType::kPinSage ? "true" : "false") << "}\n";
+       << "\",\"residual\":" << (spec.residual ? "true" : "false") << "}\n";
   GNND_CHECK(file.good());
 }
 

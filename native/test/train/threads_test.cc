@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "partition.h"
+#include "test/support/block_types.h"
 #include "test/support/record_builder.h"
 #include "training_loop.h"
 
@@ -41,11 +42,10 @@ Outcome OutcomeOf(const Partition& data, TrainOptions options, uint32_t threads)
 
 TEST_CASE("the number of threads decides no bit of our models") {
   const Partition data(3000, 4, 33, 6);
-  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
-                               ModelType::kGatV2, ModelType::kPinSage}) {
+  for (const ModelType type : test::BlockTypes()) {
     for (const Normalization normalization : {Normalization::kNone, Normalization::kLayer}) {
       for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
-        if (type == ModelType::kPinSage && normalization == Normalization::kLayer) continue;
+        if (KindOf(type).has_unit_rows && normalization == Normalization::kLayer) continue;
         INFO("model ", static_cast<int>(type), " normalization ", static_cast<int>(normalization),
              " precision ", static_cast<int>(precision));
         TrainOptions options = data.Options(type);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "partition.h"
+#include "test/support/block_types.h"
 #include "test/support/halves.h"
 #include "test/support/record_builder.h"
 #include "training_loop.h"
@@ -66,8 +67,7 @@ TEST_CASE("sampled GraphSAGE learns a planted partition") {
 
 void TwoHoldTheSameBits(Precision precision) {
   const Partition data(200, 4, 40, 3);
-  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
-                               ModelType::kGatV2, ModelType::kPinSage}) {
+  for (const ModelType type : test::BlockTypes()) {
     TrainOptions options = data.Options(type);
     options.precision = precision;
     if (IsAttention(type)) {
@@ -99,8 +99,7 @@ TEST_CASE("two Trainers that see the same batches in bfloat16 hold the same bits
 
 TEST_CASE("in bfloat16 every model learns a planted partition") {
   const Partition data(300, 4, 8, 1);
-  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
-                               ModelType::kGatV2, ModelType::kPinSage}) {
+  for (const ModelType type : test::BlockTypes()) {
     INFO(static_cast<uint32_t>(type));
     TrainOptions options = data.Options(type);
     options.precision = Precision::kBfloat16;
@@ -136,8 +135,7 @@ TEST_CASE("features in float16 give the bits of float32 features of the same val
   std::iota(order.rbegin(), order.rend(), 0);
   std::vector<uint32_t> nodes(data.labels.size());
   std::iota(nodes.begin(), nodes.end(), 0);
-  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGat,
-                               ModelType::kGatV2, ModelType::kPinSage}) {
+  for (const ModelType type : test::BlockTypes()) {
     for (const float input_dropout : {0.0F, 0.25F}) {
       TrainOptions options = data.Options(type);
       options.model.input_dropout = input_dropout;

@@ -125,7 +125,7 @@ class Extraction {
     const BlockOperand<T> operand(bottom, ReductionOf(options_.model, options_.shares), workspace_);
     operand.AggregateFromTable(raw_, bottom.src.data(), nullptr, sum);
     buffer_->input.aggregated = View(sum, bottom.num_dst, raw_.dim(), workspace_);
-    if (options_.model.type == ModelType::kGraphSage) {
+    if (KindOf(options_.model.type).reads_self()) {
       buffer_->input.self = RowsAs<T>(raw_, bottom.num_dst, workspace_);
     }
   }

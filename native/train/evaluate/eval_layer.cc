@@ -1,13 +1,12 @@
 #include "train/evaluate/eval_layer.h"
 
-#include <ATen/ops/mean.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <type_traits>
 
 #include "core/kernels/spmm.h"
+#include "train/layers/layers.h"
 #include "train/ops/after_layer.h"
 #include "train/ops/attention.h"
 #include "train/ops/operators.h"
@@ -31,7 +30,9 @@ void CopyInUnit(std::span<const float> weights, float* out) {
 
 }  // namespace
 
-void EvalLayer::Begin() {
+void EvalLayer::Begin(const LayerTask& task, std::span<const uint32_t> nodes) {
+  task_ = &task;
+  nodes_ = nodes;
   input_->memory()->Reset();
   host_.Reset();
 }
@@ -41,10 +42,14 @@ at::Tensor EvalLayer::View(float* rows, uint64_t count, uint64_t columns) const 
                 input_->memory()->device().where);
 }
 
-RowTable EvalLayer::Transformed(const LayerTask& task) const {
-  const uint64_t columns = TransformedColumns(model_.spec, task.layer);
-  return {std::span<const float>(task.transformed, options_.topology.num_nodes() * columns),
-          columns};
+at::Tensor EvalLayer::Empty(uint64_t columns) {
+  return View(memory()->Get<float>(nodes_.size() * columns), nodes_.size(), columns);
+}
+
+RowTable EvalLayer::Transformed() const {
+  const uint64_t columns = TransformedColumns(model_.spec, task_->layer);
+  const uint64_t floats = options_.topology.num_nodes() * columns;
+  return {std::span<const float>(task_->transformed, floats), columns};
 }
 
 uint64_t EvalLayer::BlockEnd(const LayerTask& task, std::span<const uint32_t> nodes,
@@ -61,35 +66,25 @@ uint64_t EvalLayer::BlockEnd(const LayerTask& task, std::span<const uint32_t> no
 }
 
 void EvalLayer::Transform(const LayerTask& task, std::span<const uint32_t> nodes) {
-  Begin();
-  const ModelSpec& spec = model_.spec;
-  const LayerParameters& mine = task.parameters;
-  const uint64_t columns = TransformedColumns(spec, task.layer);
+  Begin(task, nodes);
+  const uint64_t columns = TransformedColumns(model_.spec, task.layer);
   const uint64_t floats = nodes.size() * columns;
   float* const to = task.transformed + nodes.front() * columns;
   const bool together = Consecutive(nodes);
   float* const rows = together ? to : host_.Get<float>(floats);
-  at::Tensor out = View(input_->PlaceOf(rows, floats), nodes.size(), columns);
-  const at::Tensor x = input_->Rows(task.in, nodes);
-  if (spec.type == ModelType::kPinSage) {
-    Affine({x, mine.projection, {}, {}, {}, mine.projection_bias, out});
-    out.relu_();
-  } else {
-    Affine({x, mine.weight, {}, {}, {}, mine.weight_bias, out});
-  }
+  const at::Tensor out = View(input_->PlaceOf(rows, floats), nodes.size(), columns);
+  LayerOf(model_.spec.type).TransformExactly(this, out);
   input_->Bring(out.const_data_ptr<float>(), floats, rows);
   if (!together) ScatterRows(rows, nodes, columns, task.transformed);
-  if (spec.type != ModelType::kGat) return;
+}
+
+void EvalLayer::PutScores(Side side, const at::Tensor& scores) {
+  const uint64_t heads = model_.spec.heads;
   const uint64_t num_nodes = options_.topology.num_nodes();
-  for (uint64_t side = 0; side < 2; ++side) {
-    const at::Tensor scores = AttentionScores(
-        out, side == 0 ? mine.attention_source : mine.attention_destination, input_->memory());
-    const float* from =
-        input_->Seen(scores.const_data_ptr<float>(), spec.heads * nodes.size(), &host_);
-    for (uint64_t h = 0; h < spec.heads; ++h, from += nodes.size()) {
-      float* head = task.scores + (side * spec.heads + h) * num_nodes;
-      for (uint64_t r = 0; r < nodes.size(); ++r) head[nodes[r]] = from[r];
-    }
+  const float* from = input_->Seen(scores.const_data_ptr<float>(), heads * nodes_.size(), &host_);
+  for (uint64_t h = 0; h < heads; ++h, from += nodes_.size()) {
+    float* head = task_->scores + (static_cast<uint64_t>(side) * heads + h) * num_nodes;
+    for (uint64_t r = 0; r < nodes_.size(); ++r) head[nodes_[r]] = from[r];
   }
 }
 
@@ -101,7 +96,7 @@ void EvalLayer::Join(const EvalPart& part, const float* from, uint64_t count, fl
   if (part.is_aside) input_->Join(from, count, place);
 }
 
-// GCN: what edges to and from such nodes are multiplied by.
+// What edges to and from such nodes are multiplied by where sums are normalised.
 std::span<const float> EvalLayer::Norms(std::span<const uint32_t> nodes) {
   const TopologyView& topology = options_.topology;
   if (node_norm_.empty()) {
@@ -116,10 +111,10 @@ std::span<const float> EvalLayer::Norms(std::span<const uint32_t> nodes) {
   return {norms, nodes.size()};
 }
 
-// Of a part's edges in their order: GCN's other factor, else the graph's own.
+// Weights of a part's edges in their order: the sources' norms, else the graph's own.
 std::span<const float> EvalLayer::EdgeWeights(const EvalPart& part) {
   const TopologyView& topology = options_.topology;
-  const bool gcn = model_.spec.type == ModelType::kGcn;
+  const bool gcn = KindOf(model_.spec.type).gathering == Gathering::kNormalized;
   const std::span<uint64_t> starts(host_.Get<uint64_t>(part.nodes.size()), part.nodes.size());
   uint64_t count = 0;
   for (uint32_t r = 0; r < part.rows(); ++r) {
@@ -149,12 +144,15 @@ void EvalLayer::SumPart(const EvalPart& part, const Element* x, float* out) {
   Workspace* const memory = part.memory;
   const RowOperators<float>& operators = memory->operators().rows<float>();
   const uint64_t columns = part.x.dim();
-  const bool gcn = model_.spec.type == ModelType::kGcn;
+  const bool gcn = KindOf(model_.spec.type).gathering == Gathering::kNormalized;
+  const bool mean = KindOf(model_.spec.type).gathering == Gathering::kMean;
   const float* scale = nullptr;
   const float* weight = nullptr;
   if (gcn) scale = input_->Given(Norms(part.nodes), memory);
-  if (gcn || !options_.edge_weights.empty()) weight = input_->Given(EdgeWeights(part), memory);
-  if (!gcn) {
+  if (gcn || (mean && !options_.edge_weights.empty())) {
+    weight = input_->Given(EdgeWeights(part), memory);
+  }
+  if (mean) {
     auto* const means = memory->Get<float>(part.rows());
     operators.mean_scales({part.indptr, weight, part.rows(), means, nullptr}, memory);
     scale = means;
@@ -185,53 +183,37 @@ void EvalLayer::SumPart(const EvalPart& part, const Element* x, float* out) {
   Join(part, op.out, part.rows() * columns, place);
 }
 
-// Aggregates rows of the table: [nodes.size(), table.dim()].
-void EvalLayer::Sum(const RowTable& table, std::span<const uint32_t> nodes, float* out) {
-  input_->ForParts(table, nodes, /*heads=*/0, [&](const EvalPart& part) {
+// Gathers rows of the table: [nodes_.size(), table.dim()].
+void EvalLayer::Sum(const RowTable& table, float* out) {
+  input_->ForParts(table, nodes_, /*heads=*/0, [&](const EvalPart& part) {
     part.x.Visited([&](auto elements) { SumPart(part, elements.data(), out); });
   });
 }
 
-// What the layer multiplies by its weight: [nodes.size(), in].
-at::Tensor EvalLayer::Aggregated(const LayerTask& task, std::span<const uint32_t> nodes) {
+void EvalLayer::GatherTransformed(const at::Tensor& out) {
+  Sum(Transformed(), out.data_ptr<float>());
+}
+
+at::Tensor EvalLayer::Gathered() {
+  const LayerTask& task = *task_;
   const uint64_t columns = ShapeOf(model_.spec, task.layer).in;
   const auto is_there = [&task](uint32_t node) {
     return std::atomic_ref(task.is_kept[node]).load(std::memory_order_acquire) != 0;
   };
-  if (task.kept != nullptr && std::ranges::all_of(nodes, is_there)) {
+  if (task.kept != nullptr && std::ranges::all_of(nodes_, is_there)) {
     const std::span<const float> kept(task.kept, options_.topology.num_nodes() * columns);
-    return input_->Rows(RowTable(kept, columns), nodes);
+    return input_->Rows(RowTable(kept, columns), nodes_);
   }
-  const uint64_t floats = nodes.size() * columns;
-  float* const rows = input_->memory()->Get<float>(floats);
-  Sum(model_.spec.type == ModelType::kPinSage ? Transformed(task) : task.in, nodes, rows);
+  const at::Tensor rows = Empty(columns);
+  auto* const floats = rows.data_ptr<float>();
+  Sum(task.in, floats);
   if (task.kept != nullptr) {
-    ScatterRows(input_->Seen(rows, floats, &host_), nodes, columns, task.kept);
-    for (const uint32_t node : nodes) {
+    ScatterRows(input_->Seen(floats, nodes_.size() * columns, &host_), nodes_, columns, task.kept);
+    for (const uint32_t node : nodes_) {
       std::atomic_ref(task.is_kept[node]).store(1, std::memory_order_release);
     }
   }
-  return View(rows, nodes.size(), columns);
-}
-
-void EvalLayer::RunConvolution(const LayerTask& task, std::span<const uint32_t> nodes,
-                               at::Tensor* out) {
-  const LayerParameters& mine = task.parameters;
-  const bool pinsage = model_.spec.type == ModelType::kPinSage;
-  if (task.transforms_first && !pinsage) {
-    Sum(Transformed(task), nodes, out->data_ptr<float>());
-    if (mine.bias.defined()) out->add_(mine.bias);
-    if (mine.weight_self.defined()) {
-      Affine({input_->Rows(task.in, nodes), mine.weight_self, {}, {}, *out, {}, *out});
-    }
-    return;
-  }
-  AffineOp op{Aggregated(task, nodes), mine.weight, {}, {}, {}, mine.bias, *out};
-  if (mine.weight_self.defined()) {
-    op.x_self = input_->Rows(task.in, nodes);
-    op.weight_self = mine.weight_self;
-  }
-  Affine(op);
+  return rows;
 }
 
 // A matrix where the host's operators read it.
@@ -241,101 +223,84 @@ at::Tensor EvalLayer::SeenByHost(const at::Tensor& matrix) {
   return ViewOf(const_cast<float*>(seen), matrix.size(0), matrix.size(1));
 }
 
-// The part's rows of `out`; `destination` are the block's own (GATv2).
-void EvalLayer::AttendPart(const LayerTask& task, const EvalPart& part,
-                           const at::Tensor& destination, float* out) {
+// Of these nodes, head by head, for the operators of `memory`.
+const float* EvalLayer::ScoresOf(Side side, std::span<const uint32_t> nodes, Workspace* memory) {
   const uint64_t heads = model_.spec.heads;
-  const uint64_t num_nodes = options_.topology.num_nodes();
-  const uint64_t wide = part.x.dim();
-  const uint64_t rows = part.rows();
-  const auto where = part.memory->device().where;
+  float* const scores = host_.Get<float>(heads * nodes.size());
+  for (uint64_t h = 0; h < heads; ++h) {
+    const float* const all =
+        task_->scores + (static_cast<uint64_t>(side) * heads + h) * options_.topology.num_nodes();
+    for (uint64_t r = 0; r < nodes.size(); ++r) scores[h * nodes.size() + r] = all[nodes[r]];
+  }
+  return input_->Given({scores, heads * nodes.size()}, memory);
+}
+
+// What the part's operators read; `destination` are the whole block's.
+AttentionInput EvalLayer::AttentionOf(const EvalPart& part, const at::Tensor& destination) {
   AttentionInput input;
   auto* const source = const_cast<float*>(part.x.values<float>().data());
-  input.source =
-      ViewOf(source, static_cast<int64_t>(part.x.num_rows()), static_cast<int64_t>(wide), where);
-  input.attention = task.parameters.attention_source;
+  input.source = ViewOf(source, static_cast<int64_t>(part.x.num_rows()),
+                        static_cast<int64_t>(part.x.dim()), part.memory->device().where);
+  input.attention = parameters()[TensorRole::kAttentionSource];
+  if (KindOf(model_.spec.type).gathering == Gathering::kDot) {
+    const int64_t wide = destination.size(1);  // keys, and then values, of each row
+    input.key = input.source.narrow(1, 0, wide);
+    input.source = input.source.narrow(1, wide, wide);
+    input.heads = model_.spec.heads;
+  }
+  if (!destination.defined()) return input;
+  input.destination = destination.narrow(0, static_cast<int64_t>(part.first), part.rows());
+  if (part.is_aside) {
+    input.destination = SeenByHost(input.destination);
+    input.attention = SeenByHost(input.attention);
+  }
+  return input;
+}
+
+// The part's rows of `out`.
+void EvalLayer::AttendPart(const EvalPart& part, const at::Tensor& destination, float* out) {
+  const AttentionInput input = AttentionOf(part, destination);
   AttentionTable table;
   table.indptr = part.indptr;
   table.index = part.index;
   table.self = part.self;
   table.num_dst = part.rows();
   table.num_edges = part.num_edges;
-  // Of these nodes, by head; the first `heads` are sources', the others destinations'.
-  const auto scores_of = [&](uint64_t side, std::span<const uint32_t> nodes) {
-    float* const scores = host_.Get<float>(heads * nodes.size());
-    for (uint64_t h = 0; h < heads; ++h) {
-      const float* const all = task.scores + (side * heads + h) * num_nodes;
-      for (uint64_t r = 0; r < nodes.size(); ++r) scores[h * nodes.size() + r] = all[nodes[r]];
-    }
-    return input_->Given({scores, heads * nodes.size()}, part.memory);
-  };
-  if (model_.spec.type == ModelType::kGat) {
-    table.source_score = part.sources.empty() ? task.scores : scores_of(0, part.sources);
-    table.destination_score = scores_of(1, part.nodes);
-  } else {
-    input.destination =
-        destination.narrow(0, static_cast<int64_t>(part.first), static_cast<int64_t>(rows));
-    if (part.is_aside) {
-      input.destination = SeenByHost(input.destination);
-      input.attention = SeenByHost(input.attention);
-    }
+  if (!destination.defined()) {
+    table.source_score =
+        part.sources.empty() ? task_->scores : ScoresOf(Side::kSource, part.sources, part.memory);
+    table.destination_score = ScoresOf(Side::kDestination, part.nodes, part.memory);
   }
+  const uint64_t wide = SizeOf(LayerSize::kWide, model_.spec, task_->layer);
   float* const place = out + part.first * wide;
-  float* const to = PlaceOf(part, rows * wide, place);
+  float* const to = PlaceOf(part, part.rows() * wide, place);
   AttendTable(input, table, part.memory, to);
-  Join(part, to, rows * wide, place);
+  Join(part, to, part.rows() * wide, place);
 }
 
-void EvalLayer::RunAttention(const LayerTask& task, std::span<const uint32_t> nodes,
-                             at::Tensor* out) {
-  const ModelSpec& spec = model_.spec;
-  const LayerParameters& mine = task.parameters;
-  const uint64_t rows = nodes.size();
-  const RowTable transformed = Transformed(task);
-  const uint64_t wide = transformed.dim();
-  Workspace* const memory = input_->memory();
-  at::Tensor destination;
-  if (spec.type == ModelType::kGatV2) {
-    destination = View(memory->Get<float>(rows * wide), rows, wide);
-    Affine({input_->Rows(task.in, nodes),
-            mine.weight_self,
-            {},
-            {},
-            {},
-            mine.weight_self_bias,
-            destination});
-  }
-  const bool averages = task.layer + 1 == spec.num_layers;
-  float* attended = averages ? memory->Get<float>(rows * wide) : out->data_ptr<float>();
-  input_->ForParts(transformed, nodes, spec.heads,
-                   [&](const EvalPart& part) { AttendPart(task, part, destination, attended); });
-  if (averages) {
-    const at::Tensor by_head =
-        View(attended, rows, wide).view({static_cast<int64_t>(rows), spec.heads, -1});
-    at::mean_out(*out, by_head, 1);
-  }
-  out->add_(mine.bias);
+void EvalLayer::Attend(const at::Tensor& destination, const at::Tensor& out) {
+  input_->ForParts(Transformed(), nodes_, model_.spec.heads, [&](const EvalPart& part) {
+    AttendPart(part, destination, out.data_ptr<float>());
+  });
 }
 
 void EvalLayer::Run(const LayerTask& task, std::span<const uint32_t> nodes, float* to) {
-  Begin();
+  Begin(task, nodes);
   const ModelSpec& spec = model_.spec;
   const LayerParameters& mine = task.parameters;
   const uint64_t columns = ShapeOf(spec, task.layer).out;
   const uint64_t floats = nodes.size() * columns;
-  at::Tensor out = View(input_->PlaceOf(to, floats), nodes.size(), columns);
-  if (IsAttention(spec.type)) {
-    RunAttention(task, nodes, &out);
-  } else {
-    RunConvolution(task, nodes, &out);
-  }
-  if (mine.residual.defined()) {
-    Affine({input_->Rows(task.in, nodes), mine.residual, {}, {}, out, {}, out});
+  const at::Tensor out = View(input_->PlaceOf(to, floats), nodes.size(), columns);
+  LayerOf(spec.type).RunExactly(this, out);
+  const at::Tensor& projection = mine[TensorRole::kResidual];
+  if (projection.defined()) {
+    Affine({Input(), projection, {}, {}, out, {}, out});
   } else if (spec.residual) {
-    out.add_(input_->Rows(task.in, nodes));
+    out.add_(Input());
   }
   if (task.layer + 1 < spec.num_layers) {
-    FinishLayerInPlace(spec, out, mine.norm_scale, mine.norm_shift, input_->memory());
+    FinishLayerInPlace(spec, out, mine[TensorRole::kNormScale], mine[TensorRole::kNormShift],
+                       input_->memory());
   }
   input_->Bring(out.const_data_ptr<float>(), floats, to);
 }

@@ -13,7 +13,8 @@
 #include "core/graph/topology_view.h"
 #include "train/evaluate/eval_input.h"
 #include "train/input/train_options.h"
-#include "train/layers/model.h"
+#include "train/layers/layer.h"
+#include "train/ops/attention.h"
 #include "train/ops/workspace.h"
 
 // One layer of exact evaluation on some rows, with their full neighbourhoods.
@@ -27,7 +28,7 @@ struct LayerTask {
   LayerParameters parameters;
   RowTable in;                   // rows by node id
   float* transformed = nullptr;  // [num_nodes, TransformedColumns]: rows by node id
-  float* scores = nullptr;       // GAT: [2][heads][num_nodes]
+  float* scores = nullptr;       // where there are some: [2][heads][num_nodes]
   // Of the layer nearest the features, or null: what was aggregated before, by node id, and what
   // of it is there. All Trainers share it; who finds a row missing computes the same bits.
   float* kept = nullptr;
@@ -55,7 +56,7 @@ class LayerRunner {
 
 // Our own models' layers, by the operators of `input`. Borrows options and model; a task's
 // parameters lie where those operators compute.
-class EvalLayer final : public LayerRunner {
+class EvalLayer final : public LayerRunner, private ExactRows {
  public:
   EvalLayer(const TrainOptions& options, const Model& model, std::unique_ptr<EvalInput> input)
       : options_(options), model_(model), input_(std::move(input)) {}
@@ -69,21 +70,30 @@ class EvalLayer final : public LayerRunner {
   }
 
  private:
-  void Begin();
+  const ModelSpec& spec() const override { return model_.spec; }
+  uint32_t layer() const override { return task_->layer; }
+  const LayerParameters& parameters() const override { return task_->parameters; }
+  bool transforms_first() const override { return task_->transforms_first; }
+  Workspace* memory() override { return input_->memory(); }
+  at::Tensor Empty(uint64_t columns) override;
+  at::Tensor Input() override { return input_->Rows(task_->in, nodes_); }
+  at::Tensor Gathered() override;
+  void GatherTransformed(const at::Tensor& out) override;
+  void Attend(const at::Tensor& destination, const at::Tensor& out) override;
+  void PutScores(Side side, const at::Tensor& scores) override;
+
+  void Begin(const LayerTask& task, std::span<const uint32_t> nodes);
   at::Tensor View(float* rows, uint64_t count, uint64_t columns) const;
-  RowTable Transformed(const LayerTask& task) const;
+  RowTable Transformed() const;
   std::span<const float> EdgeWeights(const EvalPart& part);
   std::span<const float> Norms(std::span<const uint32_t> nodes);
   template <typename Element>
   void SumPart(const EvalPart& part, const Element* x, float* out);
-  void Sum(const RowTable& table, std::span<const uint32_t> nodes, float* out);
-  at::Tensor Aggregated(const LayerTask& task, std::span<const uint32_t> nodes);
-  void RunConvolution(const LayerTask& task, std::span<const uint32_t> nodes, at::Tensor* out);
+  void Sum(const RowTable& table, float* out);
   at::Tensor SeenByHost(const at::Tensor& matrix);
-  void AttendPart(const LayerTask& task, const EvalPart& part, const at::Tensor& destination,
-                  float* out);
-  void RunAttention(const LayerTask& task, std::span<const uint32_t> nodes, at::Tensor* out);
-  void Affine(const AffineOp& op) { input_->memory()->operators().affine(op, input_->memory()); }
+  AttentionInput AttentionOf(const EvalPart& part, const at::Tensor& destination);
+  const float* ScoresOf(Side side, std::span<const uint32_t> nodes, Workspace* memory);
+  void AttendPart(const EvalPart& part, const at::Tensor& destination, float* out);
   // Where an aside part's operators write what belongs to `place`, and that it got there.
   float* PlaceOf(const EvalPart& part, uint64_t count, float* place);
   void Join(const EvalPart& part, const float* from, uint64_t count, float* place);
@@ -91,8 +101,10 @@ class EvalLayer final : public LayerRunner {
   const TrainOptions& options_;
   const Model& model_;
   std::unique_ptr<EvalInput> input_;
-  std::vector<float> node_norm_;  // GCN: 1 / sqrt(degree + 1)
-  Workspace host_;                // lists of a block that the host makes
+  const LayerTask* task_ = nullptr;  // of the block that is computed
+  std::span<const uint32_t> nodes_;  // whose rows they are
+  std::vector<float> node_norm_;     // GCN: 1 / sqrt(degree + 1)
+  Workspace host_;                   // lists of a block that the host makes
 };
 
 }  // namespace gnnd

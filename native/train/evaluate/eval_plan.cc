@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "core/executor/eval_scratch.h"
-#include "train/layers/model.h"
+#include "train/layers/layer.h"
 #include "train/ops/parallel.h"
 #include "train/tasks/eval_targets.h"
 
@@ -83,12 +83,11 @@ Result<EvalPlan> PlanEvaluation(const TopologyView& topology, const ModelSpec& s
     plan.sets[layer] = plan.sets[uint64_t{layer} + 1];
     GNND_TRY(Expand(topology, plan.sets[uint64_t{layer} + 1], alive, &plan.sets[layer], &edges));
     counts[layer] = plan.sets[layer].Count();
-    const LayerShape shape = ShapeOf(spec, layer);
-    const bool narrower = spec.type != ModelType::kScript && shape.out < shape.in;
     plan.transforms_first[layer] =
-        TransformsInput(spec) ||
-        (narrower &&
-         TransformFirst(counts[uint64_t{layer} + 1], counts[layer], edges, shape.in, shape.out));
+        MayTransform(spec, layer) &&
+        (KindOf(spec.type).always_transforms ||
+         TransformFirst(counts[uint64_t{layer} + 1], counts[layer], edges, ShapeOf(spec, layer).in,
+                        TransformedColumns(spec, layer)));
   }
   for (uint32_t layer = 0; layer < layers; ++layer) {
     if (plan.transforms_first[layer]) plan.phases.push_back({layer, true, layer});

@@ -27,8 +27,10 @@ Status CheckSample(const TrainOptions& options, const Sample& sample) {
                                            " blocks, the model " +
                                            std::to_string(options.model.num_layers) + " layers");
   }
-  if (options.model.type == ModelType::kGcn && sample.block(0).self_weight.empty()) {
-    return Status(Code::kShmCorrupted, "record lacks the edge weights that GCN needs");
+  const ModelKind& kind = KindOf(options.model.type);
+  if (kind.gathering == Gathering::kNormalized && sample.block(0).self_weight.empty()) {
+    return Status(Code::kShmCorrupted,
+                  std::string("record lacks the edge weights that ") + kind.name + " needs");
   }
   uint32_t largest = 0;
   for (const uint32_t node : sample.nodes()) largest = std::max(largest, node);
@@ -72,8 +74,8 @@ class Extraction {
   ExtractBuffer* buffer_;
 };
 
-// Aggregates the bottom block straight from the feature store: only destinations' own rows (which
-// GraphSAGE multiplies by themselves) are ever copied.
+// Aggregates the bottom block straight from the feature store: only destinations' own rows are
+// ever copied, for layers that multiply them by a matrix.
 template <typename T>
 void Extraction::Fused(const BlockView& bottom, std::span<const uint32_t> rows_at) const {
   GNND_CHECK(rows_at.size() == bottom.num_src);
@@ -88,7 +90,7 @@ void Extraction::Fused(const BlockView& bottom, std::span<const uint32_t> rows_a
                                 &buffer_->memory);
   operand.AggregateFromTable(table_, index, rows_at.data(), sum);
   buffer_->input.aggregated = ViewOf(sum, bottom.num_dst, dim);
-  if (options_.model.type == ModelType::kGraphSage) {
+  if (KindOf(options_.model.type).reads_self()) {
     buffer_->input.self = GatheredRows<T>(table_, rows_at.first(bottom.num_dst), &buffer_->memory);
   }
 }
@@ -130,10 +132,11 @@ RowTable CopiedRows(const FeatureStore& store, const RowTable& features, const S
 
 bool FusesBottom(const TrainOptions& options, const Sample& sample) {
   const BlockView& bottom = sample.block(sample.num_hops() - 1);
-  const LayerShape shape = ShapeOf(options.model, 0);
+  const uint32_t width = SizeOf(KindOf(options.model.type).transformed, options.model, 0);
   return options.model.input_dropout == 0.0F && AggregatesFeatures(options.model) &&
          static_cast<double>(bottom.src.size()) <= kFuseEdgesPerSource * bottom.num_src &&
-         !TransformFirst(bottom.num_dst, bottom.num_src, bottom.src.size(), shape.in, shape.out);
+         !TransformFirst(bottom.num_dst, bottom.num_src, bottom.src.size(), options.model.in_dim,
+                         width);
 }
 
 void ReadRows(const FeatureStore& store, std::span<const uint32_t> nodes,

@@ -84,7 +84,7 @@ Status CheckHistory(const HistoryUse& use, const ModelSpec& spec, Precision prec
                     uint64_t num_nodes) {
   const HistoryConfig& config = use.config;
   if (config.bytes == 0) return Status::Ok();
-  if (spec.type == ModelType::kScript || TakesRows(spec.type)) {
+  if (KindOf(spec.type).input != ModelInput::kBlocks) {
     return Invalid("history: the model has no layers whose rows could be kept");
   }
   const uint32_t inner = (1U << spec.num_layers) - 2;

@@ -2,6 +2,8 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <cmath>
+
 #include "core/base/check.h"
 #include "train/ops/operators.h"
 #include "train/ops/ops.h"
@@ -11,6 +13,22 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+
+// Heads, and what scores are made of where they are no sums of two numbers.
+template <typename T>
+void SetHeads(const AttentionInput& input, AttentionRows<T>* op) {
+  op->heads = input.num_heads();
+  op->columns = static_cast<uint32_t>(input.source.size(1)) / op->heads;
+  op->source_stride = static_cast<uint64_t>(input.source.stride(0));
+  if (!input.destination.defined()) return;
+  op->destination = input.destination.const_data_ptr<T>();
+  if (input.key.defined()) {
+    op->key = input.key.const_data_ptr<T>();
+    op->score_scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(op->columns)));
+  } else {
+    op->attention = input.attention.const_data_ptr<T>();
+  }
+}
 
 // One attention between forward and backward. Borrows the record; all else is in the workspace.
 template <typename T>
@@ -23,16 +41,12 @@ class AttentionOperand final : public torch::CustomClassHolder {
     op_.num_dst = block.num_dst;
     op_.num_src = block.num_src;
     op_.num_edges = block.src.size();
-    op_.heads = static_cast<uint32_t>(input.attention.size(0));
-    op_.columns = static_cast<uint32_t>(input.attention.size(1));
     op_.source = input.source.const_data_ptr<T>();
+    SetHeads(input, &op_);
   }
 
   at::Tensor Forward(const AttentionInput& input, const AttentionDropout& dropout) {
-    if (input.destination.defined()) {
-      op_.destination = input.destination.const_data_ptr<T>();
-      op_.attention = input.attention.const_data_ptr<T>();
-    } else {
+    if (!input.destination.defined()) {
       const at::Tensor own = input.source.narrow(0, 0, block_.num_dst);
       op_.source_score =
           AttentionScores(input.source, input.attention, workspace_).const_data_ptr<T>();
@@ -56,6 +70,7 @@ class AttentionOperand final : public torch::CustomClassHolder {
     at::Tensor grad_source = EmptyIn(workspace_, source, source.size(0), source.size(1));
     op_.grad_source = grad_source.data_ptr<T>();
     operators().aggregate_transposed(op_, workspace_);
+    if (op_.key != nullptr) return BackwardOfProducts(source, grad_source);
     if (op_.source_score == nullptr) return BackwardOfSums(source, grad_source);
     operators().pass(op_, AttentionPass::kBackward, block_.num_dst, workspace_);
     const at::Tensor source_scores =
@@ -87,6 +102,17 @@ class AttentionOperand final : public torch::CustomClassHolder {
     op_.transposed_indptr = indptr;
     op_.transposed_dst = dst;
     op_.transposed_edge = edge;
+  }
+
+  // Gradients in source, key, destination.
+  variable_list BackwardOfProducts(const at::Tensor& source, const at::Tensor& grad_source) {
+    at::Tensor grad_destination = EmptyIn(workspace_, source, block_.num_dst, source.size(1));
+    op_.grad_destination = grad_destination.data_ptr<T>();
+    at::Tensor grad_key = EmptyIn(workspace_, source, source.size(0), source.size(1));
+    op_.grad_key = grad_key.data_ptr<T>();
+    operators().pass(op_, AttentionPass::kBackward, block_.num_dst, workspace_);
+    operators().pass(op_, AttentionPass::kBackwardSrc, block_.num_src, workspace_);
+    return {grad_source, grad_key, grad_destination};
   }
 
   // GATv2: the rest of grad_source, and the gradients in the vector and the destinations.
@@ -157,6 +183,29 @@ class AttentionFunctionOf : public torch::autograd::Function<AttentionFunctionOf
   }
 };
 
+template <typename T>
+class DotFunctionOf : public torch::autograd::Function<DotFunctionOf<T>> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& source,
+                            const at::Tensor& key, const at::Tensor& destination, int64_t heads,
+                            const BlockView& block, const AttentionDropout& dropout,
+                            Workspace* workspace) {
+    const AttentionInput input{source, {}, {}, destination, key, heads};
+    const auto operand = c10::make_intrusive<AttentionOperand<T>>(input, block, workspace);
+    context->saved_data["operand"] = c10::IValue::make_capsule(operand);
+    context->save_for_backward({source, key, destination});
+    return operand->Forward(input, dropout);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    const auto capsule = context->saved_data["operand"].toCapsule();
+    auto* operand = static_cast<AttentionOperand<T>*>(capsule.get());
+    variable_list result = operand->Backward(context->get_saved_variables(), grads[0].contiguous());
+    result.resize(7);
+    return result;
+  }
+};
+
 }  // namespace
 
 at::Tensor AttentionScores(const at::Tensor& rows, const at::Tensor& attention,
@@ -179,6 +228,10 @@ at::Tensor Attend(const AttentionInput& input, const BlockView& block,
   TORCH_CHECK(input.source.is_contiguous() && input.source.size(0) == block.num_src,
               "attention input has wrong shape");
   return InTypeOf(input.source, [&]<typename T>(T) {
+    if (input.key.defined()) {
+      return DotFunctionOf<T>::apply(input.source, input.key, input.destination, input.heads, block,
+                                     dropout, workspace);
+    }
     return AttentionFunctionOf<T>::apply(input.source, input.attention,
                                          IfDefined(input.attention_destination),
                                          IfDefined(input.destination), block, dropout, workspace);
@@ -194,15 +247,10 @@ void AttendTable(const AttentionInput& input, const AttentionTable& table, Works
   op.num_dst = table.num_dst;
   op.num_edges = table.num_edges;
   op.num_src = static_cast<uint64_t>(input.source.size(0));
-  op.heads = static_cast<uint32_t>(input.attention.size(0));
-  op.columns = static_cast<uint32_t>(input.attention.size(1));
   op.source = input.source.const_data_ptr<float>();
+  SetHeads(input, &op);
   op.source_score = table.source_score;
   op.destination_score = table.destination_score;
-  if (input.destination.defined()) {
-    op.destination = input.destination.const_data_ptr<float>();
-    op.attention = input.attention.const_data_ptr<float>();
-  }
   op.alpha = workspace->Get<float>(op.heads * op.stride());
   op.weight = op.alpha;
   const AttentionOperators<float>& operators = workspace->operators().attention<float>();

@@ -19,12 +19,19 @@ struct AttentionDropout {
 };
 
 // What attention computes from. GAT scores an edge by a source and a destination part, GATv2 by
-// one vector on the sum of both transformed rows (core/kernels/attention.h).
+// one vector on the sum of both transformed rows, and where there are keys their product with the
+// destination's query is the score (core/kernels/attention.h).
 struct AttentionInput {
   at::Tensor source;                 // [num_src, heads * columns]
   at::Tensor attention;              // [heads, columns]
   at::Tensor attention_destination;  // GAT: [heads, columns]
-  at::Tensor destination;            // GATv2: [num_dst, heads * columns]
+  at::Tensor destination;            // GATv2: [num_dst, heads * columns]; queries beside keys
+  at::Tensor key = {};               // [num_src, heads * columns], with as far between rows
+  int64_t heads = 0;                 // beside keys
+
+  uint32_t num_heads() const {
+    return static_cast<uint32_t>(key.defined() ? heads : attention.size(0));
+  }
 };
 
 // [num_dst, heads * columns]: every head's sum of alpha * source. Tensors are contiguous, of one

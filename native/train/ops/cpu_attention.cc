@@ -47,10 +47,11 @@ void Drop(const AttentionRows<T>& op, const DropoutKey& key, const uint32_t* nod
 template <typename T, typename EdgesOf>
 void SumHeads(const AttentionRows<T>& op, uint32_t rows, Spmm<T> sum, const EdgesOf& edges_of) {
   sum.columns = op.columns;
-  sum.x_stride = sum.self_stride = sum.out_stride = uint64_t{op.heads} * op.columns;
+  sum.self_stride = sum.x_stride;
+  sum.out_stride = op.width();
   sum.self_rows = op.num_dst;
   for (uint32_t h = 0; h < op.heads; ++h) {
-    sum.self = sum.x;
+    if (op.key == nullptr) sum.self = sum.x;
     sum.self_weight = op.weight + h * op.stride();
     sum.weight = edges_of(sum.self_weight + op.num_dst);
     ParallelRows(rows, kGrainRows,
@@ -64,6 +65,7 @@ template <typename T>
 void Aggregate(const AttentionRows<T>& op, Workspace*, T* out) {
   Spmm<T> sum;
   sum.x = op.source;
+  sum.x_stride = op.row_stride();
   sum.indptr = op.indptr;
   sum.index = op.index;
   sum.self_index = op.self_index;
@@ -89,6 +91,7 @@ void AggregateTransposed(const AttentionRows<T>& op, Workspace* workspace) {
   T* transposed = workspace->Get<T>(op.num_edges);
   Spmm<T> sum;
   sum.x = op.grad_out;
+  sum.x_stride = op.width();
   sum.indptr = op.transposed_indptr;
   sum.index = op.transposed_dst;
   sum.out = op.grad_source;

@@ -104,8 +104,13 @@ BlockOperand<T>::BlockOperand(const BlockView& block, Reduction reduction, Works
     self_weight_ = rows.weights(block.self_weight, workspace);
     return;
   }
-  scale_ = workspace->Get<Sum>(block.num_dst);
   if (!block.weight.empty()) edge_weight_ = rows.weights(block.weight, workspace);
+  if (reduction == Reduction::kSum && edge_weight_ != nullptr) return;
+  scale_ = workspace->Get<Sum>(block.num_dst);
+  if (reduction == Reduction::kSum) {
+    ViewAs(scale_, 0, block.num_dst, workspace->device().where).fill_(1);
+    return;
+  }
   rows.mean_scales(Scales(), workspace);
 }
 

@@ -29,6 +29,7 @@ namespace gnnd {
 enum class Reduction : uint32_t {
   kMean,         // mean over a destination's edges, weighted where the block has weights: sum of
                  // weight * x over sum of weights; 0 where there is nothing to divide by
+  kSum,          // sum over a destination's edges, of weight * x where the block has weights
   kWeightedSum,  // sum of weight * x over edges, plus self_weight * x of itself where there are any
 };
 
@@ -129,7 +130,7 @@ class BlockOperand final : public torch::CustomClassHolder {
   Workspace* workspace_;
   const Sum* edge_weight_ = nullptr;  // null = 1
   const Sum* self_weight_ = nullptr;  // null = no self term
-  Sum* scale_ = nullptr;              // kMean only: 1 / sum of weights
+  Sum* scale_ = nullptr;              // kMean: 1 / sum of weights; kSum without weights: 1
   uint32_t* transposed_indptr_ = nullptr;
   uint32_t* transposed_dst_ = nullptr;
   Sum* transposed_weight_ = nullptr;

@@ -239,9 +239,8 @@ void Work::InitParameters(std::span<float> parameters) {
     std::ranges::copy(script_->initial_parameters(), parameters.begin());
     return;
   }
-  // PinSAGE's first layer multiplies by two matrices, one after the other.
-  const bool once = options_.model.type != ModelType::kPinSage;
-  InitGlorot(manifest(), options_.random_seed, once ? FirstLayerGain(options_.features) : 1.0,
+  const bool is_scaled = KindOf(options_.model.type).is_scaled;
+  InitGlorot(manifest(), options_.random_seed, is_scaled ? FirstLayerGain(options_.features) : 1.0,
              parameters);
 }
 
@@ -443,8 +442,10 @@ Result<std::unique_ptr<TorchWork>> MadeWork(const TrainOptions& given) {
   const uint64_t start_ns = MonotonicNs();
   std::unique_ptr<DeviceSide> side;
   if (options.device.device != nullptr) {
-    if (script) {
-      return Status(Code::kDeviceUnavailable, "a user's script is trained on CPU devices only");
+    const ModelKind& kind = KindOf(options.model.type);
+    if (!kind.on_devices) {
+      return Status(Code::kDeviceUnavailable,
+                    std::string(kind.name) + " is trained on CPU devices only");
     }
     side = GNND_VALUE(DeviceSide::Create(options, ManifestOf(options.model)->num_floats));
   }

@@ -1,3 +1,5 @@
+import { typeCalled } from '../../spec/model-kinds.ts';
+
 /**
  * Words of other libraries (PyTorch Geometric, DGL, PyTorch, scikit-learn) that people write into a
  * job spec: what they are called here, or that they are not here and what is nearest. Spelling is
@@ -61,13 +63,7 @@ const keys: readonly (readonly [words: string, meaning: Meaning])[] = [
 /** By the name of the enum, as in the proto. */
 const values: Readonly<Record<string, readonly (readonly [words: string, hint: string])[]>> = {
   ModelType: [
-    ['sage sageconv graphsagemean', 'did you mean GRAPHSAGE?'],
-    ['gcnconv graphconv', 'did you mean GCN?'],
-    ['gatconv', 'did you mean GAT?'],
-    ['gatv2conv', 'did you mean GATV2?'],
-    ['gin ginconv', `not there; nearest is GRAPHSAGE (means beside a node's own row); ${ownModel}`],
-    ['sgconv sgcconv', 'did you mean SGC?'],
-    ['mlp linear appnp transformer cheb pna ggnn', `not there; ${ownModel}`],
+    ['mlp linear appnp cheb pna ggnn', `not there; ${ownModel}`],
     ['rgcn hgt han', `not there: ${oneType}`],
   ],
   SamplingAlgorithm: [
@@ -98,6 +94,8 @@ export function meaningOfKey(key: string): Meaning | undefined {
 
 /** What to say of a value of another library; undefined where it is not known. */
 export function hintForValue(enumName: string, value: string): string | undefined {
+  const type = enumName === 'ModelType' ? typeCalled(plain(value)) : undefined;
+  if (type !== undefined) return `did you mean ${type}?`;
   const known = values[enumName] ?? [];
   return known.find(([words]) => words.split(' ').includes(plain(value)))?.[1];
 }

@@ -12,7 +12,9 @@ export type ModelType =
   | 'TORCHSCRIPT'
   | 'SGC'
   | 'SIGN'
-  | 'HOGA';
+  | 'HOGA'
+  | 'GIN'
+  | 'TRANSFORMER';
 
 export type Activation = 'RELU' | 'ELU' | 'LEAKY_RELU';
 

@@ -10,6 +10,7 @@ job.watch()
 module = job.to_pyg()
 """
 
+from gnnd import models
 from gnnd.client import Client, version
 from gnnd.dataset import Dataset
 from gnnd.embedded import LocalClient, local
@@ -32,21 +33,14 @@ from gnnd.errors import (
 from gnnd.files import Predictions
 from gnnd.identity import Identity, PathLike
 from gnnd.job import Job
-from gnnd.models import GAT, GCN, HOGA, SGC, SIGN, GATv2, GraphSAGE, Model, PinSAGE, TorchScript
+from gnnd.models import *  # noqa: F403
 
 __all__ = [
-    "GAT",
-    "GCN",
-    "HOGA",
-    "SGC",
-    "SIGN",
     "AccessDenied",
     "AlreadyExists",
     "Client",
     "Dataset",
-    "GATv2",
     "GnndError",
-    "GraphSAGE",
     "ImportFailed",
     "ImportRefused",
     "InvalidRequest",
@@ -55,18 +49,16 @@ __all__ = [
     "JobFailed",
     "LocalClient",
     "MissingPackage",
-    "Model",
     "NotFound",
     "NotPossibleNow",
-    "PinSAGE",
     "Predictions",
-    "TorchScript",
     "Unavailable",
     "VersionMismatch",
     "Violation",
     "connect",
     "local",
 ]
+__all__ += models.__all__
 
 __version__ = version()
 

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gnnd.errors import GnndError, missing
 
-#: torch_geometric's names of models. GCN is our own class of that name (`gnnd.modules`).
-_CLASSES = {
-    "GRAPHSAGE": "GraphSAGE",
-    "PINSAGE": "GraphSAGE",
-    "GCN": "GCN",
-    "GAT": "GAT",
-    "GATV2": "GAT",
-}
+if TYPE_CHECKING:
+    from gnnd import modules
 
 
 def tensors(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -27,31 +21,12 @@ def module(facts: Mapping[str, Any], spec: Mapping[str, Any], parameters: Mappin
     """What `Job.to_pyg` says, of an export.json, an effective spec and parameters."""
     torch_of("job.to_pyg()")
     try:
-        from torch_geometric.nn import models
+        from gnnd import modules
     except ImportError:
         raise missing("torch_geometric", "pyg", "job.to_pyg()") from None
-    from gnnd import modules
-
     about = facts["model"]
-    _refuse_others(about, spec)
-    given = spec.get("model", {})
-    options: dict[str, Any] = {
-        "act": about["activation"].lower(),
-        "dropout": given.get("dropout", 0.0),
-    }
-    norm = about["normalization"]
-    if norm == "LAYER":
-        options |= {"norm": "layer_norm", "norm_kwargs": {"mode": "node"}}
-    if norm == "L2":
-        options |= {"norm": modules.UnitRows(), "act_first": True}
-    if about["type"] in ("GAT", "GATV2"):
-        v2 = about["type"] == "GATV2"
-        options |= {"heads": about["heads"], "v2": v2, "residual": about["residual"]}
-    if about["type"] == "PINSAGE":
-        options["project"] = True
-    sizes = (about["in_dim"], about["hidden_dim"], about["layers"], about["out_dim"])
-    kind = modules.GCN if about["type"] == "GCN" else getattr(models, _CLASSES[about["type"]])
-    made = kind(*sizes, **options)
+    _refuse_others(modules.KINDS.get(about["type"]), about, spec)
+    made = modules.made(about, dropout=spec.get("model", {}).get("dropout", 0.0))
     made.load_state_dict(tensors(parameters))
     made.eval()
     if not facts["standardized_features"]:
@@ -90,23 +65,22 @@ def any_module(
     return standardizing(made, mean, deviation)
 
 
-def _refuse_others(about: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
-    kind = about["type"]
-    if kind not in _CLASSES:
+def _refuse_others(kind: modules.Kind | None, about: Mapping[str, Any], spec: Any) -> None:
+    called = about["type"]
+    if kind is None:
         raise GnndError(
             "a TORCHSCRIPT model is a class of its author's (docs/plugins.md), which takes "
             "job.state_dict()"
-            if kind == "TORCHSCRIPT"
-            else f"torch_geometric has no module of a {kind}; job.to_torch() has one of plain "
+            if called == "TORCHSCRIPT"
+            else f"torch_geometric has no module of a {called}; job.to_torch() has one of plain "
             "PyTorch, over propagated rows (docs/pre-propagation.md)"
         )
-    if about["residual"] and kind not in ("GAT", "GATV2"):
+    if about["residual"] and "residual" not in kind.copied:
         raise GnndError(
-            f"torch_geometric's {_CLASSES[kind]} has no residual connections; job.state_dict() has "
+            f"torch_geometric's {kind.name} has no residual connections; job.state_dict() has "
             "the parameters (docs/formats/checkpoint.md says what a layer computes)"
         )
-    is_mean = _CLASSES[kind] == "GraphSAGE"
-    if is_mean and spec.get("sampling", {}).get("algorithm") == "KHOP_WEIGHTED":
+    if kind.is_mean and spec.get("sampling", {}).get("algorithm") == "KHOP_WEIGHTED":
         raise GnndError(
             "the job's means are weighted by edges, and those of torch_geometric's GraphSAGE are "
             "not; job.predict() predicts with weights, job.state_dict() has the parameters"

@@ -17,6 +17,22 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+__all__ = [
+    "GAT",
+    "GCN",
+    "GIN",
+    "HOGA",
+    "SGC",
+    "SIGN",
+    "GATv2",
+    "GraphSAGE",
+    "Model",
+    "PinSAGE",
+    "TorchScript",
+    "Transformer",
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Model:
     """What all networks have in common."""
@@ -53,7 +69,7 @@ class Model:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Layered(Model):
+class Layered(Model):
     """Networks of layers over sampled neighbourhoods."""
 
     #: Columns of hidden layers.
@@ -71,21 +87,32 @@ class _Layered(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphSAGE(_Layered):
+class GraphSAGE(Layered):
     """GraphSAGE with means (Hamilton et al. 2017)."""
 
     type: ClassVar[str] = "GRAPHSAGE"
 
 
 @dataclass(frozen=True, kw_only=True)
-class GCN(_Layered):
+class GCN(Layered):
     """Graph convolution (Kipf and Welling 2017)."""
 
     type: ClassVar[str] = "GCN"
 
 
 @dataclass(frozen=True, kw_only=True)
-class GAT(_Layered):
+class GIN(Layered):
+    """Graph isomorphism network (Xu et al. 2019): a perceptron on sums, with a trained epsilon.
+
+    Sums are over the neighbours that were drawn: where fanouts are below degrees, submit with
+    `algorithm="LABOR"`, whose weights keep sums unbiased, or with evaluations on samples.
+    """
+
+    type: ClassVar[str] = "GIN"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GAT(Layered):
     """Graph attention (Veličković et al. 2018). `heads` divides `hidden`."""
 
     type: ClassVar[str] = "GAT"
@@ -103,7 +130,14 @@ class GATv2(GAT):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PinSAGE(_Layered):
+class Transformer(GAT):
+    """Attention by products of queries and keys (Shi et al. 2021), plus each node's own row."""
+
+    type: ClassVar[str] = "TRANSFORMER"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PinSAGE(Layered):
     """PinSAGE (Ying et al. 2018): neighbours are the most visited nodes of random walks."""
 
     type: ClassVar[str] = "PINSAGE"

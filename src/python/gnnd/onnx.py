@@ -28,7 +28,10 @@ def write(module: Any, facts: Mapping[str, Any], path: str | os.PathLike[str]) -
             raise missing(package, "onnx", "job.to_onnx()") from None
     kind = facts["model"]["type"]
     if facts["rows"] is None:
-        named = _over_graphs(torch, module, has_own_loops=kind == "GAT")
+        from gnnd import modules
+
+        has_own_loops = modules.KINDS[kind].has_own_loops
+        named = _over_graphs(torch, module, has_own_loops=has_own_loops)
     else:
         named = _over_rows(torch, module)
     arguments, shapes = _traced_with(torch, facts)

@@ -7,6 +7,14 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from gnnd.v1 import field_pb2, model_pb2
+
+#: What other libraries call types of models, as options of the enum in the proto tell.
+_TYPES = {
+    word: value.name.removeprefix("MODEL_TYPE_")
+    for value in model_pb2.ModelType.DESCRIPTOR.values
+    for word in value.GetOptions().Extensions[field_pb2.model].words
+}
 #: Models, and arguments of models and of `Client.submit`, by what torch_geometric, DGL and PyTorch
 #: call them. Spelling is not looked at: `numLayers` and `num_layers` are one word.
 _FOREIGN = {
@@ -23,8 +31,7 @@ _FOREIGN = {
     **dict.fromkeys(("gpus", "numgpus"), "devices"),
     **{"featdrop": "input_dropout", "lr": "learning_rate", "wd": "weight_decay"},
     **{"bs": "batch_size", "earlystopping": "patience"},
-    **{"sage": "GRAPHSAGE", "sageconv": "GRAPHSAGE", "gcnconv": "GCN"},
-    **{"gatconv": "GAT", "gatv2conv": "GATV2"},
+    **_TYPES,
 }
 _OF_DATASET = {
     *("inchannels", "outchannels", "infeats", "outfeats"),

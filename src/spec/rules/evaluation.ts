@@ -1,7 +1,7 @@
 import type { SpecDraft } from '../job-spec.ts';
 import { isError, metricsOfTask, usualMetric } from '../metrics.ts';
+import { takesRows } from '../model-kinds.ts';
 import { defaultOf } from '../spec-fields.ts';
-import { takesRows } from './propagation.ts';
 import type { Rule, RuleFacts } from './rule.ts';
 
 /** How often and on which neighbourhoods a job is evaluated; AUTO becomes EXACT or SAMPLED. */

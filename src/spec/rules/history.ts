@@ -1,7 +1,7 @@
 import { hasOwnMemory } from '../device-kinds.ts';
 import type { JobSpec, SpecDraft } from '../job-spec.ts';
+import { takesRows } from '../model-kinds.ts';
 import { infers } from './inference.ts';
-import { takesRows } from './propagation.ts';
 import type { Rule, RuleFacts } from './rule.ts';
 
 type HistoryFields = Pick<JobSpec, 'history' | 'kind'>;

@@ -1,6 +1,6 @@
 import type { JobSpec } from '../job-spec.ts';
+import { takesRows } from '../model-kinds.ts';
 import { show } from '../spec-checker.ts';
-import { takesRows } from './propagation.ts';
 import type { Rule } from './rule.ts';
 
 /** Paths are those of the daemon's host, which is no Windows. */

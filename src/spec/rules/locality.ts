@@ -1,6 +1,6 @@
 import type { JobSpec, SpecDraft } from '../job-spec.ts';
+import { kindOf, takesRows, typesWith } from '../model-kinds.ts';
 import { infers } from './inference.ts';
-import { takesRows } from './propagation.ts';
 import type { Rule } from './rule.ts';
 
 /** Of scales: what is kept of them in integers. */
@@ -47,8 +47,9 @@ export const localityRule: Rule = (spec, { check }) => {
 /** Weights undo the bias of sums; attention and scripts make of them what nobody knows. */
 function withoutUse({ model, sampling }: SpecDraft): string | null {
   if (takesRows(model.type)) return `${model.type} reads propagated features and no neighbours`;
-  if (model.type !== 'GRAPHSAGE' && model.type !== 'GCN') {
-    return `${model.type} has no aggregate that weights keep unbiased; GRAPHSAGE and GCN have`;
+  if (!kindOf(model.type).weighs) {
+    const others = typesWith(({ weighs }) => weighs).join(' and ');
+    return `${model.type} has no aggregate that weights keep unbiased; ${others} have`;
   }
   if (sampling.fanouts.length > 0 && sampling.fanouts.every((fanout) => fanout === -1)) {
     return 'all neighbours are taken in every hop, none more often; expected a fanout above 0';

@@ -1,6 +1,6 @@
 import type { SpecDraft } from '../job-spec.ts';
+import { kindOf, takesRows } from '../model-kinds.ts';
 import { show } from '../spec-checker.ts';
-import { takesRows } from './propagation.ts';
 import type { Rule, RuleFacts } from './rule.ts';
 
 /** Layers of a model that walks: as many as PinSAGE has in the GNNLab paper, table 2. */
@@ -11,12 +11,8 @@ const signLayers = 3;
 /** The network, and whether the chosen sampling feeds it. */
 export const modelRule: Rule = (spec, facts) => {
   const { check } = facts;
-  const { model, sampling, training } = spec;
-  if (model.type === 'GCN') checkGcnSampling(sampling, facts);
-  if (model.type === 'PINSAGE' && sampling.algorithm !== 'RANDOM_WALK') {
-    // It weighs neighbours by how often walks visit them.
-    check.violate('spec.sampling.algorithm', `${sampling.algorithm}: PINSAGE needs RANDOM_WALK`);
-  }
+  const { model, training } = spec;
+  checkSampling(spec, facts);
   resolveLayers(spec, facts);
   if (model.hiddenDim % model.heads !== 0) {
     check.violate(
@@ -36,15 +32,15 @@ export const modelRule: Rule = (spec, facts) => {
   }
 };
 
-/** Coefficients of a graph convolution are known for uniform draws of distinct neighbours only. */
-function checkGcnSampling(
-  { algorithm, replace }: SpecDraft['sampling'],
-  { check }: RuleFacts,
-): void {
-  if (algorithm !== 'KHOP_UNIFORM') {
-    check.violate('spec.sampling.algorithm', `${algorithm}: GCN needs KHOP_UNIFORM`);
-  } else if (replace) {
-    check.violate('spec.sampling.replace', 'true: GCN needs distinct neighbours');
+/** Some models make of samples what only some algorithms draw. */
+function checkSampling({ model, sampling }: SpecDraft, { check }: RuleFacts): void {
+  const { samplings, normalizes } = kindOf(model.type);
+  const { algorithm, replace } = sampling;
+  if (samplings.length > 0 && !samplings.includes(algorithm)) {
+    const description = `${algorithm}: ${model.type} needs ${samplings.join(' or ')}`;
+    check.violate('spec.sampling.algorithm', description);
+  } else if (normalizes && replace) {
+    check.violate('spec.sampling.replace', `true: ${model.type} needs distinct neighbours`);
   }
 }
 
@@ -69,11 +65,11 @@ function resolveLayers({ model, sampling }: SpecDraft, { check, given }: RuleFac
 function resolveNormalization(model: SpecDraft['model'], { check, given }: RuleFacts): void {
   const path = 'spec.model.normalization';
   if (model.type === 'TORCHSCRIPT' || takesRows(model.type)) return;
-  const isPinSage = model.type === 'PINSAGE';
+  const { unitRows } = kindOf(model.type);
   if (given.model?.normalization === undefined || check.failed(path)) {
-    model.normalization = isPinSage ? 'L2' : 'NONE';
-  } else if (isPinSage && model.normalization !== 'L2') {
-    check.violate(path, `${show(model.normalization)}: PINSAGE has L2 only`);
+    model.normalization = unitRows ? 'L2' : 'NONE';
+  } else if (unitRows && model.normalization !== 'L2') {
+    check.violate(path, `${show(model.normalization)}: ${model.type} has L2 only`);
   }
 }
 

@@ -1,14 +1,10 @@
 import type { FieldViolation } from '../../base/errors.ts';
 import { hasOwnMemory } from '../device-kinds.ts';
-import type { JobSpec, JobSpecInput, ModelType, SpecDraft } from '../job-spec.ts';
+import type { JobSpec, JobSpecInput, SpecDraft } from '../job-spec.ts';
+import { takesRows } from '../model-kinds.ts';
 import { resolveFields } from '../resolve-fields.ts';
 import { createSpecChecker, type SpecChecker, show } from '../spec-checker.ts';
 import type { Rule } from './rule.ts';
-
-/** Models whose batches are rows of propagated features, and no blocks. */
-export function takesRows(type: ModelType): boolean {
-  return type === 'SGC' || type === 'SIGN' || type === 'HOGA';
-}
 
 /** What is propagated for a job whose model takes rows. */
 export const propagationRule: Rule = (spec, { check, given }) => {

@@ -8,22 +8,22 @@ Prints one JSON line a model: {"name", "error"}, the largest absolute difference
 with 1 when one exceeds 1e-4 or a state dict does not fit.
 """
 
+import importlib.util
 import json
 import pathlib
 import sys
 
 import numpy as np
 import torch
-from torch_geometric.nn import models
 
 TOLERANCE = 1e-4
 
-
-class UnitRows(torch.nn.Module):
-    """Rows divided by their Euclidean norms."""
-
-    def forward(self, x):
-        return torch.nn.functional.normalize(x)
+# The file alone: this Python has torch_geometric, and not what the package needs to reach a daemon.
+_FILE = pathlib.Path(__file__).parents[3] / "src" / "python" / "gnnd" / "modules.py"
+_SPEC = importlib.util.spec_from_file_location("gnnd_modules", _FILE)
+modules = importlib.util.module_from_spec(_SPEC)
+sys.modules["gnnd_modules"] = modules
+_SPEC.loader.exec_module(modules)
 
 
 def load_safetensors(path):
@@ -38,47 +38,6 @@ def load_safetensors(path):
         values = np.frombuffer(data[begin:end], dtype="<f4").reshape(entry["shape"])
         state[name] = torch.from_numpy(values.copy())
     return state
-
-
-def build(spec):
-    options = {"act": spec["act"]}
-    if spec["norm"] == "layer":
-        options |= {"norm": "layer_norm", "norm_kwargs": {"mode": "node"}}
-    if spec["norm"] == "l2":
-        options |= {"norm": UnitRows(), "act_first": True}
-    if spec["class"] == "GAT":
-        options |= {"heads": spec["heads"], "v2": spec["v2"], "residual": spec["residual"]}
-    if spec["project"]:
-        options |= {"project": True}
-    kind = getattr(models, spec["class"])
-    return kind(spec["in"], spec["hidden"], spec["layers"], spec["out"], **options).eval()
-
-
-CLASSES = {
-    "GRAPHSAGE": "GraphSAGE",
-    "PINSAGE": "GraphSAGE",
-    "GCN": "GCN",
-    "GAT": "GAT",
-    "GATV2": "GAT",
-}
-
-
-def spec_of(export):
-    """What `build` takes, from export.json."""
-    model = export["model"]
-    return {
-        "class": CLASSES[model["type"]],
-        "in": model["in_dim"],
-        "hidden": model["hidden_dim"],
-        "layers": model["layers"],
-        "out": model["out_dim"],
-        "heads": model["heads"],
-        "act": model["activation"].lower(),
-        "norm": model["normalization"].lower(),
-        "residual": model["residual"],
-        "v2": model["type"] == "GATV2",
-        "project": model["type"] == "PINSAGE",
-    }
 
 
 def standardized(x):
@@ -97,9 +56,9 @@ class Graph:
         self.edge_index = torch.from_numpy(np.stack([sources, targets]))
         self.features = np.load(folder / "features.npy")
 
-    def compare(self, folder, spec, standardize=False):
+    def compare(self, folder, about, standardize=False):
         """Prints the model's line; answers whether it agrees."""
-        model = build(spec)
+        model = modules.made(about).eval()
         model.load_state_dict(load_safetensors(folder / "model.safetensors"))
         x = standardized(self.features) if standardize else self.features
         with torch.no_grad():
@@ -115,7 +74,9 @@ def main(folder, *exports):
         graph = Graph(folder)
         for path in exports:
             export = json.loads((path / "export.json").read_text())
-            agree.append(graph.compare(path, spec_of(export), export["standardized_features"]))
+            agree.append(
+                graph.compare(path, export["model"], export["standardized_features"])
+            )
     else:
         graph = Graph(folder / "graph")
         for path in sorted(folder.glob("*/model.json")):

@@ -45,7 +45,7 @@ test.each([
 test.each([
   ['model: {type: SAGE}', '; did you mean GRAPHSAGE?'],
   ['model: {type: GCNConv}', '; did you mean GCN?'],
-  ['model: {type: GIN}', '; not there; nearest is GRAPHSAGE'],
+  ['model: {type: APPNP}', '; not there; a model of yours'],
   ['model: {type: RGCN}', '; not there: graphs have one type of node'],
   ['model: {normalization: batch_norm}', '; not there; nearest is LAYER'],
   ['sampling: {algorithm: uniform}', '; did you mean KHOP_UNIFORM?'],

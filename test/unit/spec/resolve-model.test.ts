@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import type { PluginLookup } from '../../../src/spec/rules/rule.ts';
+import { leafAt } from '../../../src/spec/spec-fields.ts';
 
 type ModelInput = NonNullable<JobSpecInput['model']>;
 type TrainingInput = NonNullable<JobSpecInput['training']>;
@@ -146,7 +147,7 @@ describe('the model', () => {
     expect(paths({ type: 'GAT', attentionDropout })).toEqual(['spec.model.attention_dropout']);
   });
 
-  const owners = 'only for type GAT, GATV2 or HOGA';
+  const owners = `only for ${leafAt('model.heads').owner?.name}`;
   it.each([
     ['GRAPHSAGE', {}],
     ['GCN', {}],

@@ -37,7 +37,7 @@ describe('the fields of a job spec', () => {
       expect(owner.values.length, path).toBeGreaterThan(0);
       expect(leafAt(owner.path).choices, path).toEqual(expect.arrayContaining([...owner.values]));
     }
-    expect(leafAt('model.heads').owner?.name).toBe('type GAT, GATV2 or HOGA');
+    expect(leafAt('model.heads').owner?.name).toMatch(/^type GAT, .* or HOGA$/);
     expect(leafAt('sampling.plugin.options').owner?.name).toBe('algorithm KHOP_PLUGIN');
     expect(leafAt('model.dropout').owner?.values).not.toContain('TORCHSCRIPT');
   });

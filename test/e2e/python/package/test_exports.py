@@ -65,6 +65,12 @@ def propagated(graph, operators, hops):
     return torch.from_numpy(np.stack(tokens, 1).astype(np.float32))
 
 
+def over_blocks(known):
+    """Classes of models over blocks that are not among `known`."""
+    kinds = (getattr(gnnd, name) for name in gnnd.models.__all__)
+    return [kind for kind in kinds if issubclass(kind, gnnd.models.Layered) and kind not in known]
+
+
 class Exports(unittest.TestCase):
     """One job of each model, on one graph of chance; predicted on another one, too."""
 
@@ -75,6 +81,10 @@ class Exports(unittest.TestCase):
         "x-gat": (gnnd.GAT(hidden=8, heads=2, residual=True), {"standardize": True}),
         "x-gatv2": (gnnd.GATv2(hidden=8, heads=2, activation="ELU"), {"standardize": True}),
         "x-pinsage": (gnnd.PinSAGE(hidden=8, layers=2), {}),
+    }
+    over_graphs |= {
+        f"x-{kind.type.lower()}": (kind(hidden=8), {"standardize": True})
+        for kind in over_blocks({type(model) for model, _ in over_graphs.values()})
     }
     over_rows = {
         "x-sgc": (gnnd.SGC(hops=2), ["SYMMETRIC"], 2),
