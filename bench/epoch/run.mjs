@@ -61,7 +61,9 @@ class WatchedDaemon extends Daemon {
 
   /** What the job has taken so far, all executors; null before and after, when it has no series. */
   async look() {
-    const text = await (await fetch(`http://${this.metrics}/metrics`)).text();
+    // A kept connection may have been closed while gnnctl held up this process.
+    const headers = { connection: 'close' };
+    const text = await (await fetch(`http://${this.metrics}/metrics`, { headers })).text();
     const sum = (series) =>
       [...text.matchAll(series)].reduce((total, [, value]) => total + Number(value), 0);
     const finished = sum(/^gnnd_epochs_total\{[^}]*\} (\S+)/gm);
