@@ -45,7 +45,8 @@ if (isMainThread && process.argv[2] === 'serve') {
   delay.enable();
   process.on('SIGUSR2', () => {
     const ms = (ns) => ns / 1e6;
-    const found = { p50: ms(delay.percentile(50)), p99: ms(delay.percentile(99)), max: ms(delay.max) };
+    const [p50, p99] = [50, 99].map((share) => ms(delay.percentile(share)));
+    const found = { p50, p99, max: ms(delay.max) };
     const path = ${JSON.stringify(figuresFile)};
     writeFileSync(path + '.part', JSON.stringify(found));
     renameSync(path + '.part', path);
@@ -121,7 +122,7 @@ async function leaveImage(client) {
   await until(client, 'jobs/large', ({ state }) => state === JobState.SUSPENDED);
 }
 
-/** A suspended job that leaves its image where one is wanted, and devices on which nothing runs any more. */
+/** A suspended job that leaves its image where one is wanted, and devices that nothing uses. */
 async function prepare(daemon, client) {
   importGraph(daemon, 'small', 200);
   importGraph(daemon, 'wide', rows);

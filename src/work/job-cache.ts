@@ -64,7 +64,8 @@ export class JobCache {
   /** What others than us took of a Trainer's device while it tried. */
   #besideBytes = 0;
   #evaluationBytes = 0;
-  #samplerBytes: number;
+  /** What a Sampler takes of a device; the topology alone until a trial has run. */
+  #samplerBytes: number | null = null;
   /** Not before it is prepared. */
   #featuresOnDisk = false;
 
@@ -77,7 +78,6 @@ export class JobCache {
     this.#context = context;
     this.#input = input;
     this.#native = native;
-    this.#samplerBytes = native.topologyBytes(input.dataset.counts, false);
     this.#tier = new HostTier(native);
   }
 
@@ -150,7 +150,7 @@ export class JobCache {
     const { spec, dataset, devices } = this.#input;
     return cachePlanOf(spec, {
       counts: dataset.counts,
-      samplerBytes: this.#samplerBytes,
+      samplerBytes: this.#samplerBytes ?? this.#native.topologyBytes(dataset.counts, false),
       deviceBudgetBytes: budgetBytesOf(devices),
       featuresOnDisk: this.#featuresOnDisk,
       workBytes: this.#workBytes,

@@ -19,7 +19,8 @@ const counts = {
 const rowBytes = 100;
 
 function spec(cache: Partial<JobSpec['cache']>, deviceMemoryBytes = 0, hostMemoryBytes = 0) {
-  const resources = { ...someSpec.resources, deviceMemoryBytes, hostMemoryBytes };
+  const bytes = { deviceMemoryBytes, hostMemoryBytes, pinnedFeaturesBytes: 0 };
+  const resources = { ...someSpec.resources, ...bytes };
   const automatic = { ...someSpec.cache, ratio: -1, standbyRatio: -1 };
   return { ...someSpec, resources, cache: { ...automatic, ...cache } };
 }

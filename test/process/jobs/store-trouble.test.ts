@@ -12,8 +12,8 @@ import type { Topologies } from '../../../src/prepare/topologies.ts';
 import type { JobResult } from '../../../src/records/job-record.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { AttemptEvent, AttemptInput } from '../../../src/supervisor/attempt-types.ts';
-import { epochReport, newDataset, newJob, someResult } from '../store/job-values.ts';
-import { openTestStore, temporaryFolder } from '../store/store-fixtures.ts';
+import { epochReport, newDataset, newJob, someResult } from '../../unit/store/job-values.ts';
+import { openTestStore, temporaryFolder } from '../../unit/store/store-fixtures.ts';
 
 /** A store that fails for a while under a job that trains: executors are played by the test. */
 
@@ -75,6 +75,7 @@ const cachePlan = {
     rankMs: 0,
   },
   ...{ explanation: '', prefetch: false, prefetchExplanation: '' },
+  ...{ pinnedRows: 0, pinnedExplanation: '', placement: null, favoured: '' },
 } as const;
 
 beforeEach(() => {
