@@ -216,7 +216,7 @@ async function openServers(
   return { http, api };
 }
 
-/** What samples epochs of a dataset and says what would be. */
+/** Creates the reports, which sample epochs of a dataset and predict what jobs would do. */
 function reportsOf(
   { stateDir, dumpsDir }: DaemonConfig,
   {
@@ -242,7 +242,7 @@ function foldersOf({ stateDir, cacheDir }: DaemonConfig) {
   };
 }
 
-/** Who removes what is deleted, and what is not kept any longer. */
+/** Creates the parts that remove what was deleted and what is not kept any longer. */
 function createKeepers(
   { config, log }: DaemonOptions,
   metrics: Metrics,

@@ -3,7 +3,7 @@ import './base/no-debugger.ts';
 import { descriptorFacts, filesToLoad } from './base/descriptors.ts';
 import { daemonExit } from './base/exit-codes.ts';
 
-// What people read of a command may have no reader any more: nothing ends of that.
+// A reader of our output may be gone: its error must not end the process.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 // Modes are set, not inherited: what gnnd makes is its user's to write and its group's to read.
 process.umask(0o027);

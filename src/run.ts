@@ -19,11 +19,11 @@ import { streamSink } from './native/stream-sink.ts';
  */
 
 export interface RunOptions {
-  /** Its `listen` is replaced by a socket of this run's. */
+  /** Config of the daemon; a socket of this run replaces its `listen`. */
   readonly config: DaemonConfig;
   readonly version: string;
   readonly flags: RunFlags;
-  /** What nobody catches goes there, too. */
+  /** Called with the log, which uncaught errors go to, too. */
   readonly onLog: (log: Log) => void;
 }
 

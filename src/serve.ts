@@ -46,7 +46,7 @@ const standardError = 2;
 const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 const kebab = (name: string) => name.replaceAll('_', '-');
 
-/** Of a flag that may be given several times. */
+/** Collects the values of a flag that may be given several times. */
 function collected(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
 }
@@ -195,7 +195,7 @@ function failToStart(error: unknown): never {
   fail(daemonExit.INTERNAL, messageOf(error));
 }
 
-/** Of an engine that counts cores and does not bind processes to them. */
+/** Cores given by an engine (Slurm) that counts cores but does not bind processes to them. */
 function coresGiven(): number | undefined {
   const cores = Number(process.env['SLURM_CPUS_PER_TASK'] ?? process.env['SLURM_CPUS_ON_NODE']);
   return cores > 0 && cores < availableParallelism() ? cores : undefined;

@@ -342,7 +342,7 @@ async function watchAll() {
   process.exit(0);
 }
 
-/** Of this process, what is no garbage: objects and buffers. */
+/** Bytes of this process's live objects and buffers; garbage is collected first. */
 function liveBytes() {
   collectGarbage();
   const { heapUsed, external } = process.memoryUsage();

@@ -63,7 +63,7 @@ async function type(daemon, ...args) {
       .toString()
       .split('\n')
       .filter((text) => text !== '')) {
-      // Of progress that is told every second, what is new.
+      // Progress is told every second: only lines that differ by more than numbers are said.
       const kind = line.replace(/[\d.,]+/g, '#');
       lineTimes.push({ line, atMs: performance.now() });
       if (kind !== last) say(line);

@@ -32,7 +32,7 @@ const tolerance = 1.01;
 
 const short = (name) => name.replace(/^(PLACEMENT_WAY|LINK_LAYOUT)_/, '');
 
-/** By way: host bytes an epoch, and what the slowest device waits for a batch's rows. */
+/** For each way: host bytes an epoch, and how long the slowest device waits for a batch's rows. */
 function rowOf({ devices, links, placements }) {
   const found = Object.fromEntries(placements.map((one) => [short(one.way), one]));
   return { devices, links: short(links), found };

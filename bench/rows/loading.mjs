@@ -83,7 +83,7 @@ function tell(model, m) {
       `${rate(m.probe)}; with the order and labels ${rate(m.gather)}, ` +
       `${percent(m.probe / m.gather)}; a memcpy row by row ${rate(m.copy)}`,
   );
-  // As a job of these threads does on this host.
+  // A job of these threads does the same on this host.
   const fastest = Math.min(m.ahead === 1 ? m.prefetch : m.assembly, m.chunks);
   const met = {
     dataloader: best / fastest,

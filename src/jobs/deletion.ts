@@ -37,7 +37,7 @@ export interface DeleteJob {
 }
 
 export interface DeletedJob {
-  /** It is deleted as soon as its executors have ended. */
+  /** Whether the job still has executors and is deleted as soon as they have ended. */
   readonly isPending: boolean;
   /** Null: nothing was kept, or there was nothing. */
   readonly keptCheckpoint: string | null;
@@ -175,7 +175,7 @@ class Remains {
 
   async #pass(): Promise<void> {
     const { store } = this.#options;
-    /** Of this pass: not tried twice. */
+    /** Removals that failed in this pass and are not tried twice. */
     const stuck = new Set<number>();
     // Told before the first slice: the caller has not answered yet.
     await yieldToLoop();
@@ -214,7 +214,7 @@ class Remains {
       }
     }
     if (done.length === 0) return;
-    // Else a power failure could bring files back that no row knows.
+    // Without this a power failure could bring back files that no row knows.
     syncFolder(jobsFolder);
     store.filesRemoved(done);
   }

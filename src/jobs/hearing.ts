@@ -42,7 +42,7 @@ export function createHearing({ store, recording, random, handle }: HearingParts
     for (const report of reports) {
       recording.observe((observer) => observer.epochEnded(attempt, report));
     }
-    // One look, one piece of evidence, however many epochs it saw.
+    // One look is one piece of evidence, however many epochs it saw.
     tell(attempt, { kind: 'epochEnded', epoch: reports.at(-1)?.epoch ?? 0, timings });
   };
 

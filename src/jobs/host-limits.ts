@@ -2,7 +2,7 @@ import type { CrewDevice } from '../devices/seat.ts';
 import type { InstructionSet } from '../native/contract.ts';
 import { matrixLibraryOf } from '../supervisor/executor-process.ts';
 
-/** What of a host decides which jobs it takes, and what they are resolved to. */
+/** Facts of a host that decide which jobs it takes and how their specs are resolved. */
 export function hostLimits(
   devices: readonly CrewDevice[],
   instructionSet: InstructionSet,

@@ -109,7 +109,7 @@ function checkpointOf(
   return null;
 }
 
-/** As placeProblem, of a folder and of all that is in it. */
+/** Does what placeProblem does, for a folder and all that is in it. */
 async function modelProblem(folder: string, roots: readonly string[]): Promise<string | null> {
   const problem = await placeProblem(folder, roots);
   if (problem !== null || roots.includes('')) return problem;

@@ -15,7 +15,7 @@ export function madeChunks(jobsFolder: string, job: JobRecord): boolean {
   return found !== undefined && found.size > 0 && found.mtimeMs >= startMs;
 }
 
-/** Nobody goes on with an inference that has ended: what it left goes, at the latest at a start. */
+/** Removes what an ended inference left, which nobody resumes; at the latest at a start. */
 export async function dropWork(jobsFolder: string, job: JobRecord): Promise<void> {
   const folder = folderOf(jobsFolder, job);
   // A name that the sweep at the next start removes, too.

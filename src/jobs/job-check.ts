@@ -25,7 +25,7 @@ export interface JobHost
   readonly deviceBudgets: ReadonlyMap<string, number>;
   /** Folder of files that jobs may load; empty: they load none. */
   readonly pluginsDir: string;
-  /** What the host's memory is to this daemon. */
+  /** Memory that this daemon and its children may use: the host's, or a limit. */
   readonly hostBytes: number;
 }
 
@@ -34,7 +34,7 @@ export interface JobCheck {
   /** Null where there is none; then `noDataset` says so. */
   readonly dataset: DatasetRecord | null;
   readonly noDataset: string;
-  /** What the job begins with; null: fresh parameters. */
+  /** Parameters that the job begins with; null: fresh ones. */
   readonly start: Start | null;
   readonly host: JobHost;
 }
@@ -167,7 +167,7 @@ function checkMemory(plan: MemoryPlan): void {
   });
 }
 
-/** What of the dataset and the host a job's memory follows from. */
+/** Facts of the dataset and the host that decide a job's memory. */
 export function placementFacts(
   host: JobHost,
   spec: Pick<JobSpec, 'resources'>,

@@ -37,8 +37,8 @@ export function newestImage(jobsFolder: string, uid: string): string | null {
 type Parts = Pick<RunnerOptions, 'jobsFolder' | 'log' | 'store'>;
 
 /**
- * Of a job that has no use for them any more: one that failed or was cancelled may be retried, and
- * keeps them. What fails here is tried again at the daemon's next start.
+ * Removes the images of a job that has no use for them: a failed or cancelled job may be retried
+ * and keeps them. A removal that fails is tried again at the daemon's next start.
  */
 export async function dropImages({ jobsFolder, log }: Parts, uid: string): Promise<void> {
   try {
@@ -48,7 +48,7 @@ export async function dropImages({ jobsFolder, log }: Parts, uid: string): Promi
   }
 }
 
-/** Those of jobs that succeeded, or went, while nobody could remove them. */
+/** Removes images of jobs that succeeded or were deleted while nobody could remove them. */
 export async function sweepImages(parts: Parts): Promise<void> {
   const uids = await readdir(parts.jobsFolder).catch(() => []);
   for (const uid of uids) {

@@ -23,7 +23,7 @@ import type { JobAttempt } from '../supervisor/job-attempt.ts';
 /** Letter of each stage, in the order of native `stages`. */
 const stageLetters: readonly Stage[] = ['S', 'M', 'C', 'P', 'E', 'T', 'A', 'V'];
 
-/** As native/core/ledger/layout.h counts levels and ages. */
+/** Number of buckets of levels and ages in native/core/ledger/layout.h. */
 const historyBuckets = 8;
 
 export interface JobMetrics {
@@ -212,7 +212,7 @@ function historyOf(
   const total = (counter: number) => sumOf(executors, counter);
   const from = (first: number) =>
     Array.from({ length: historyBuckets }, (_, index) => total(first + index));
-  // Where Trainers share one, each tells of the same memory.
+  // Trainers that share a history all report the same memory: only the largest counts.
   const largest = (counter: number) =>
     Math.max(0, ...executors.map((executor) => executor.counters[counter] ?? 0));
   const pruneAt = stages.indexOf('PRUNE');
@@ -422,7 +422,7 @@ function mergedOf(
   return { counts, sum };
 }
 
-/** Of the last epoch, of the last evaluation, and at the job's end. */
+/** Metrics of the last epoch (TRAIN), the last evaluation (VAL) and the job's end (TEST). */
 function evaluatedOf(
   { last, valMetrics }: JobAttempt['seen']['epochs'],
   result: JobRecord['result'],

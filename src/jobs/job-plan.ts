@@ -14,12 +14,12 @@ import { workOf } from '../work/work.ts';
 
 export interface PlanRequest {
   readonly jobId: string;
-  /** As it is stored, which is quicker to copy to the thread. */
+  /** The effective spec as it is stored, which is quicker to copy to the thread. */
   readonly effectiveSpec: Uint8Array;
   readonly dataset: DatasetRecord;
   /** All devices of the host. */
   readonly deviceNames: readonly string[];
-  /** What the scheduler has given the job; null: nothing yet. */
+  /** Plan of the devices that the scheduler gave the job; null: none yet. */
   readonly given: DevicePlan | null;
 }
 

@@ -227,7 +227,7 @@ async function checkedJob(
   }
 }
 
-/** In a transaction; `others` are new in it, too. */
+/** Creates a job within a transaction in which `others` more are new. */
 function createJob(options: JobsOptions, request: PreparedJob, others: number): Made {
   const { store, runner, clock } = options;
   const key = requestKey('CreateJob', request.requestId, { id: request.id, spec: request.spec });
@@ -348,7 +348,7 @@ function logFileOf(name: string, path: string): LogFile {
   return { log, role: role.toUpperCase() as ExecutorRole, device, path };
 }
 
-/** In the order of an attempt: what prepares it, its calibration, its run. */
+/** Sorts logs by an attempt's stages: preparation, calibration, run. */
 function stageOf({ log, role }: LogFile): number {
   if (role === null) return 0;
   return log.startsWith('trial-') ? 1 : 2;

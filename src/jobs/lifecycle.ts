@@ -85,7 +85,7 @@ export function createLifecycle(options: LifecycleOptions): Lifecycle {
         requireRoom(options);
         if (fromBeginning) await removeImages(jobsFolder, job.uid);
       }
-      // As it is by now: whoever called at the same time may have been first.
+      // Read the job again: another call may have retried it in the meantime.
       const now = get(id);
       if (isOnItsWay(now)) return now;
       const where = goingOnMessage(jobsFolder, now.uid);

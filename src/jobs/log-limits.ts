@@ -8,12 +8,12 @@ import { entriesOf, filesBelow, type SizedFile } from '../base/files.ts';
  * who writes too much finds its file cut by its beginning, under its feet.
  */
 
-/** One log, or its beginning, that goes. */
+/** A log that is removed, whole or in part from its beginning. */
 export interface LogCut {
   readonly path: string;
-  /** What goes. */
+  /** Bytes that are removed. */
   readonly bytes: number;
-  /** What stays of it, its end; 0: the file goes. */
+  /** Bytes that stay at the log's end; 0: the file is removed. */
   readonly keep: number;
   readonly reason: string;
 }
@@ -37,12 +37,12 @@ interface LogFile extends SizedFile {
 }
 
 interface JobLogs {
-  /** Of the folder of attempts: changes with each new one. */
+  /** Modification time of the folder of attempts, which changes with each new attempt. */
   readonly atMs: number;
   readonly files: readonly LogFile[];
 }
 
-/** Of a log that is cut while it is written, never more than this stays: it is copied. */
+/** Most that stays of a log that is cut while it is written, because that part is copied. */
 const keptMax = 8 * 2 ** 20;
 
 /** The logs below a folder of jobs; looks again only at jobs that could have logged. */
@@ -57,7 +57,7 @@ export class LogFolder {
     this.#tasksFolder = tasksFolder;
   }
 
-  /** What is beyond the limits, oldest first. */
+  /** Cuts of the logs that are beyond the limits, oldest first. */
   async plan(limits: LogLimits, { live, gone, allLogs }: LogSweep): Promise<readonly LogCut[]> {
     const uids = allLogs ? await this.#uids() : [...live.keys()];
     const cuts: LogCut[] = [];
@@ -182,7 +182,7 @@ function totalOf(files: readonly LogFile[]): number {
   return files.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
-/** Those that are written come last: each line of theirs is newer. */
+/** Sorts logs oldest first. Logs still being written come last: their lines are newer. */
 function oldestFirst(files: readonly LogFile[]): readonly LogFile[] {
   return [...files].sort(
     (a, b) => Number(a.isLive) - Number(b.isLive) || a.atMs - b.atMs || (a.path < b.path ? -1 : 1),

@@ -19,7 +19,7 @@ export interface PerformingHooks {
   readonly onDrained: () => void;
   /** A job that rested only for as long as the store could not take it. */
   readonly onWanted: (job: JobRecord) => void;
-  /** Its turn comes when the commands of this one are performed. */
+  /** Posts an event that is handled after the commands of the present one are performed. */
   readonly post: (event: RunnerEvent) => void;
   readonly hear: (attempt: JobAttempt, event: AttemptEvent) => void;
 }
@@ -151,7 +151,7 @@ export class Performing {
   #begin(jobId: string): void {
     const attempt = this.attempts.get(jobId);
     if (attempt === undefined) return;
-    // What it went on from stays to be read.
+    // The message stays, so that people can read what the job went on from.
     const change = { state: 'RUNNING', reason: 'NONE' } as const;
     const write = () => void this.#recording.transition(jobId, change);
     this.#recording.record('begin', attempt.input, write);

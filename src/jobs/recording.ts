@@ -20,13 +20,13 @@ export interface RecordingHooks {
   readonly onRetried: () => void;
 }
 
-/** By its job and the scheduler's number of it. */
+/** Names an attempt by its job and the scheduler's number of it. */
 export type AttemptName = Pick<AttemptInput, 'jobId' | 'ordinal'>;
 
 /** A part of an attempt that is a transition first, and that others of the job wait for. */
 export interface Step {
   readonly kind: string;
-  /** Whatever the store says, it is tried until it is done. */
+  /** Whether the write is repeated until it succeeds, whatever the store says. */
   readonly mustHappen: boolean;
   readonly write: () => void;
   readonly refused: (error: unknown) => void;
@@ -117,7 +117,7 @@ export class Recording {
     this.#options.store.closeAttempt(job.id, last.number, { reason, message });
   }
 
-  /** What watches must not change what it watches. */
+  /** Tells the observer, whose errors must not change what it observes. */
   observe(tell: (observer: RunnerObserver) => void): void {
     try {
       tell(this.#options.observe);

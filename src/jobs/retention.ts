@@ -43,7 +43,7 @@ export interface GarbageItem {
   /** `jobs/{id}`, a path, or what the records are. */
   readonly name: string;
   readonly bytes: number;
-  /** Which limit it is beyond. */
+  /** The limit that this garbage exceeds. */
   readonly reason: string;
 }
 
@@ -56,7 +56,7 @@ export interface RetentionOptions {
   /** Logs of what belongs to no job. */
   readonly tasksLogFolder: string;
   readonly derivedFolder: string;
-  /** Of propagated features, which count as derived files do. */
+  /** Folders of propagated features, which count as derived files do. */
   readonly propagations: DerivedFolders;
   readonly clock: Clock;
   readonly log: Log;

@@ -25,7 +25,7 @@ export class RunnerLoop {
   #state: SchedulerState = initialState;
   readonly #listeners = new Set<() => void>();
   readonly #inbox: SchedulerEvent[] = [];
-  /** Of this daemon: time in which it was frozen is nobody's fault. */
+  /** Running time of this daemon: time in which it was frozen is nobody's fault. */
   readonly #time: RunningTime;
   #deciding = false;
   #timer: NodeJS.Timeout | null = null;
@@ -54,7 +54,7 @@ export class RunnerLoop {
     this.decideAll();
   }
 
-  /** Its turn comes with the next decision. */
+  /** Queues an event for the next decision. */
   post(event: RunnerEvent): void {
     this.#inbox.push({ ...event, nowMs: this.#nowMs() });
   }

@@ -10,7 +10,7 @@ import type { Store } from '../store/store.ts';
 import type { AttemptPart } from '../supervisor/attempt-types.ts';
 import type { JobAttempt } from '../supervisor/job-attempt.ts';
 
-/** What running jobs needs, and whom it tells. */
+/** The parts that running jobs needs, and the observer that it tells. */
 
 export interface RunnerOptions {
   readonly store: Store;
@@ -29,7 +29,7 @@ export interface RunnerOptions {
   readonly observe: RunnerObserver;
 }
 
-/** What happens, for metrics; called after it was stored. */
+/** Observes what happens, for metrics; called after it was stored. */
 export interface RunnerObserver {
   attemptStarted(attempt: JobAttempt): void;
   attemptEnded(attempt: JobAttempt): void;

@@ -107,17 +107,17 @@ export class Runner {
     else this.#loop.handle({ kind: 'cancelled', jobId });
   }
 
-  /** Its executors are stopped; one that waits leaves the queue at once. */
+  /** Stops a job's executors; a job that waits leaves the queue at once. */
   suspend(jobId: string): void {
     this.#loop.handle({ kind: 'suspended', jobId });
   }
 
-  /** One that rests becomes PENDING, to be resumed after the transaction. */
+  /** Makes a suspended job PENDING, to be resumed after the transaction. */
   wake(job: JobRecord): JobRecord {
     return this.#recording.wake(job);
   }
 
-  /** One that is PENDING is queued; one that is being stopped is queued after that. */
+  /** Queues a PENDING job; a job that is being stopped is queued after that. */
   resume(job: JobRecord): void {
     if (job.state === 'PENDING') this.submit([job]);
     else this.#loop.handle({ kind: 'resumed', jobId: job.id });
@@ -128,7 +128,7 @@ export class Runner {
     this.submit([this.#recording.reopen(job, message, request)]);
   }
 
-  /** Who has it goes on elsewhere; nobody gets it until it is given back. */
+  /** Moves the device's job elsewhere; no job gets the device until it is given back. */
   drainDevice(device: string, drained: boolean): void {
     this.#loop.handle({ kind: 'deviceDrained', device, drained });
   }

@@ -30,7 +30,7 @@ export interface Start extends StartFacts {
   readonly model: JobSpec['model'];
 }
 
-/** Who asks, and for whom. */
+/** The call that asks for a start, and the job that it is for. */
 export interface StartAsked {
   /** Folder of the job that is to begin; null: nothing is to be copied. */
   readonly jobFolder: string | null;

@@ -18,10 +18,10 @@ interface Entry {
   readonly kind: string;
   /** Other steps of the job wait for a step; what executors are to do waits for no record. */
   readonly isStep: boolean;
-  /** Whatever the store says, it is tried until it is done. */
+  /** Whether the write is repeated until it succeeds, whatever the store says. */
   readonly mustHappen: boolean;
   readonly write: () => void;
-  /** What the store will never take, or an error of another kind. */
+  /** Told of an error of a write that the store will never take, or of another kind. */
   readonly refused: (error: unknown) => void;
 }
 
@@ -58,7 +58,7 @@ export class StoreQueue {
       return;
     }
     if (this.#isDone(entry)) return;
-    // What `write` itself put on stands behind it.
+    // Entries that `write` itself queued stay behind this one.
     const wasFailing = this.isFailing;
     this.#waiting.set(jobId, [entry, ...(this.#waiting.get(jobId) ?? [])]);
     if (!wasFailing) this.#options.onFailing(true);

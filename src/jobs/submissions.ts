@@ -29,7 +29,7 @@ export interface PreparedJob extends CreateJob {
  * that cannot write refuses all.
  */
 export interface Submissions {
-  /** In the order of the calls. */
+  /** Creates jobs in the order of the calls. */
   create(request: PreparedJob): Promise<JobRecord>;
 }
 

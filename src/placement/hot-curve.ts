@@ -5,14 +5,14 @@
 
 /** Neighbours in the order of hotness. */
 export interface HotRun {
-  /** How many, positive. */
+  /** Number of rows, positive. */
   readonly rows: number;
-  /** In how many batches of an epoch each is an input, not negative. */
+  /** Number of batches of an epoch that each of these rows is an input of, not negative. */
   readonly hotness: number;
 }
 
 export class HotCurve {
-  /** All ranks. */
+  /** Number of all ranks. */
   readonly rows: number;
   /** Rows that an epoch's batches read, each batch for itself. */
   readonly total: number;
@@ -46,7 +46,7 @@ export class HotCurve {
     return this.runs.every(({ hotness }, i) => hotness <= (this.runs[i - 1]?.hotness ?? Infinity));
   }
 
-  /** Of one rank; 0 behind the last. */
+  /** Hotness of one rank; 0 behind the last. */
   at(rank: number): number {
     return this.runs[this.runOf(rank)]?.hotness ?? 0;
   }

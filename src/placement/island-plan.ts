@@ -30,22 +30,22 @@ export interface Holder {
 export interface Piece {
   readonly from: number;
   readonly to: number;
-  /** Not empty. */
+  /** Devices that hold the piece; not empty. */
   readonly holders: readonly Holder[];
   /** Each rank is with one of the holders, in rotation; else with all of them. */
   readonly isDealt: boolean;
 }
 
-/** What linked devices hold. */
+/** Rows that linked devices hold. */
 export interface IslandPlan {
   readonly devices: readonly number[];
-  /** By rank. */
+  /** Pieces by rank. */
   readonly pieces: readonly Piece[];
 }
 
-/** What all devices hold. */
+/** Rows that all devices hold. */
 export interface PlacementPlan {
-  /** Every device in one of them. */
+  /** Islands; every device is in one of them. */
   readonly islands: readonly IslandPlan[];
 }
 

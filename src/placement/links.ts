@@ -14,7 +14,7 @@ export interface RowCosts {
   readonly links: Partial<Record<LinkClass, number>>;
 }
 
-/** As many as anybody builds into one host; searching all ways to use links grows with 2^n. */
+/** Most devices of a host; searching all ways to use links grows with 2^n. */
 export const devicesMax = 16;
 
 /**
@@ -48,7 +48,7 @@ export const pairLinks = (devices: number, by: LinkClass = 'NVLINK'): Links =>
 export const fullLinks = (devices: number, by: LinkClass = 'NVLINK'): Links =>
   linksOf(devices, () => by);
 
-/** What device `i` pays for a row of device `j`, another; Infinity: it has to ask the host. */
+/** Cost of a row of device `j` for another device `i`; Infinity: `i` has to ask the host. */
 export function peerCost(links: Links, costs: RowCosts, i: number, j: number): number {
   const by = links[i]?.[j] ?? null;
   const cost = by === null ? Infinity : (costs.links[by] ?? Infinity);
@@ -139,7 +139,7 @@ function islandsOfFirst(left: number, joined: readonly number[]): readonly Islan
   const first = lowest(left);
   const near = left & ((joined[first] ?? 0) | (1 << first));
   const members = rangeOf(devicesMax).filter((device) => (near & (1 << device)) !== 0);
-  // Nobody there knows anybody else, and all know each other: to part them would only lose pairs.
+  // All of these are joined to each other and to no other: parting them would only lose pairs.
   const isClosed = members.every(
     (device) => (left & ((joined[device] ?? 0) | (1 << device))) === near,
   );

@@ -11,21 +11,21 @@ import { type Tiers, tiersOf } from './tiers.ts';
 /** Rows that a device reads while `hotness.total` are read by it, and what it waits for them. */
 export interface DeviceLoad {
   readonly own: number;
-  /** From another device's memory. */
+  /** Rows read from another device's memory. */
   readonly peer: number;
   readonly host: number;
-  /** In the unit of the costs. */
+  /** Wait for the rows, in the unit of the costs. */
   readonly cost: number;
 }
 
 export interface LoadRequest {
-  /** By the plan's ranks. It need not fall: what was measured may differ from what was planned. */
+  /** Hotness by the plan's ranks. It need not fall: measured hotness may differ from planned. */
   readonly hotness: HotCurve;
   readonly links: Links;
   readonly costs: RowCosts;
 }
 
-/** One load a device. */
+/** One load for each device. */
 export function loadsOf(plan: PlacementPlan, request: LoadRequest): readonly DeviceLoad[] {
   return tiersOf(plan, request).map((tiers, device) => loadOf(tiers, device, request));
 }
@@ -48,7 +48,7 @@ function loadOf(tiers: Tiers, device: number, { hotness, links, costs }: LoadReq
   return { own, peer, host, cost: cost + host * costs.host };
 }
 
-/** What is left; nothing, where it is no more than what sums of so many lose. */
+/** The rest; 0 where it is no more than the rounding error of such sums. */
 export function restOf(total: number, taken: number): number {
   const rest = total - taken;
   return rest > total * 1e-12 ? rest : 0;

@@ -52,7 +52,7 @@ export function planPlacement(request: PlanRequest): PlacementPlan {
  */
 export function spreadMost(request: PlanRequest): PlacementPlan {
   checkRequest(request);
-  // All links that are worth one.
+  // The last choice uses all links that are worth using.
   const islands = islandChoices(request.links, request.costs).at(-1);
   if (islands === undefined) return plainPrefix(request);
   return { islands: islands.map((devices) => planOf(devices, request, 0)) };

@@ -12,9 +12,9 @@ import { plainPrefix, planPlacement, spreadMost } from './plan.ts';
 
 /** What pre-sampling expects of some ranks, and what was measured of them. */
 export interface MeasuredRun extends HotRun {
-  /** Of each equal part of the node ids: its rows. */
+  /** Number of these rows in each equal part of the node ids. */
   readonly partRows: readonly number[];
-  /** How often an epoch reads these rows. */
+  /** How often an epoch reads the rows of each part. */
   readonly partReads: readonly number[];
 }
 
@@ -39,14 +39,14 @@ export interface SimulatedDevice {
   readonly copiedRows: number;
   /** Rows that no linked device holds. */
   readonly dealtRows: number;
-  /** Of the rows that it reads in an epoch. */
+  /** Load of the rows that the device reads in an epoch. */
   readonly load: DeviceLoad;
 }
 
 export interface Simulated {
   readonly way: PlacementWay;
   readonly devices: readonly SimulatedDevice[];
-  /** Of PLANNED, SPREAD and PREFIX, island by island. */
+  /** Pieces of PLANNED, SPREAD and PREFIX, island by island. */
   readonly pieces: readonly Piece[];
 }
 
@@ -109,7 +109,7 @@ export class PlacementSimulator {
     this.inputRows = this.measured.total;
   }
 
-  /** One for each of placementWays. */
+  /** One simulation for each of placementWays. */
   run(scenario: Scenario): readonly Simulated[] {
     const { devices, layout, deviceRows, costs } = scenario;
     const links = linksOfLayout[layout](devices);
@@ -130,7 +130,7 @@ export class PlacementSimulator {
     return { way, devices, pieces: plan.islands.flatMap(({ pieces }) => pieces) };
   }
 
-  /** Of devices of which no two hold the same row. */
+  /** Simulates devices of which no two hold the same row. */
   private parted(
     way: PlacementWay,
     held: readonly { readonly rows: number; readonly reads: number }[],

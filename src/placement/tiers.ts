@@ -7,7 +7,7 @@ import { type Links, peerCost, type RowCosts } from './links.ts';
  * with the host.
  */
 
-/** In whose memory, and in which row the first rank lies that is dealt to this place. */
+/** The device, and the row there of the first rank that is dealt to this place. */
 export interface Place {
   readonly device: number;
   readonly row: number;
@@ -21,10 +21,10 @@ export interface TierLine {
   readonly places: readonly (Place | null)[];
 }
 
-/** Of one device; by rank, without overlaps. Null places and gaps: the host. */
+/** Tiers of one device, by rank, without overlaps. Null places and gaps mean the host. */
 export type Tiers = readonly TierLine[];
 
-/** One table a device. */
+/** One table for each device. */
 export function tiersOf(
   plan: PlacementPlan,
   { links, costs }: { readonly links: Links; readonly costs: RowCosts },
@@ -53,7 +53,7 @@ function tiersOfDevice(
   });
 }
 
-/** Its own, else the cheapest; among equals by its place in the island, so that readers part. */
+/** The device's own row, else the cheapest; readers spread over equals by their island place. */
 function nearest(
   device: number,
   holders: Piece['holders'],

@@ -17,26 +17,26 @@ export interface CacheFacts {
   readonly counts: DatasetCounts;
   /** What a Sampler holds of the device that it shares with a standby Trainer: the topology. */
   readonly samplerBytes: number;
-  /** Of the smallest of the job's devices that have memory of their own; 0: none has. */
+  /** Budget of the job's smallest device with memory of its own; 0: no device has any. */
   readonly deviceBudgetBytes: number;
   /** Memory that the work of trial batches took at most; 0 = not measured yet. */
   readonly workBytes: number;
-  /** What of such a device is left to others than us, torch above all (device-memory.ts). */
+  /** Memory of such a device left to others than gnnd, torch above all (device-memory.ts). */
   readonly reservedBytes: number;
-  /** Of evaluations: theirs in private and their part of the scratch. */
+  /** Device memory of evaluations: private memory and their part of the scratch. */
   readonly evaluationBytes: number;
   /** Milliseconds that ranking took. */
   readonly rankMs: number;
   /** Whether rows that miss are read from disk: the page cache cannot hold all features. */
   readonly featuresOnDisk: boolean;
-  /** That training leaves of the smallest device's; null where no device trains on cores. */
+  /** Cores of the smallest device that training leaves free; null: no device trains on cores. */
   readonly freeCores: number | null;
 }
 
 /** Larger batches than the trial's are to be expected. */
 const workMargin = 1.1;
 
-/** Of each device for itself. Automatic sizes are 0 until the work was measured. */
+/** Plans the cache of one device. Automatic sizes are 0 until the work was measured. */
 export function cachePlanOf(spec: JobSpec, facts: CacheFacts): Omit<CachePlan, 'placement'> {
   const { ratio, standbyRatio, policy } = spec.cache;
   const { counts, samplerBytes, rankMs } = facts;
@@ -75,7 +75,7 @@ export function cachePlanOf(spec: JobSpec, facts: CacheFacts): Omit<CachePlan, '
   };
 }
 
-/** The device's, or less where the spec says so; 0: unknown. */
+/** The device's memory budget, or less where the spec says so; 0: unknown. */
 function budgetOf({ resources }: JobSpec, { deviceBudgetBytes }: CacheFacts): number {
   const bounds = [resources.deviceMemoryBytes, deviceBudgetBytes].filter((bytes) => bytes > 0);
   return bounds.length === 0 ? 0 : Math.min(...bounds);
@@ -104,7 +104,7 @@ function prefetchOf(
   return { prefetch: false, prefetchExplanation: 'training keeps all cores busy' };
 }
 
-/** Whom batches favour, and how much; empty: nobody. */
+/** Says which nodes batches favour, and how much; empty: locality is off. */
 function favouredText(spec: JobSpec): string {
   if (!favours(spec)) return '';
   const { maxScale, ratio, hopNodes, schedule } = spec.sampling.locality;

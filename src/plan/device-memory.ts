@@ -8,21 +8,21 @@ import type { JobLayout } from './job-layout.ts';
 /**
  * What executors may take of the memory of a device that is no CPU device. Who is alone there has
  * all of it; a Sampler beside a standby Trainer has what it needs at most, the other one the rest.
- * Of a Trainer's part some is reserved for what is taken beside us: PyTorch's tensors, cuBLAS's
+ * A Trainer's part has a reserve for what others than gnnd take: PyTorch's tensors, cuBLAS's
  * workspace, kernels as they are loaded, the process's context.
  */
 
 export interface DeviceJob {
   readonly spec: JobSpec;
   readonly layout: JobLayout;
-  /** By reservedBytesOf. */
+  /** Bytes that reservedBytesOf computed. */
   readonly reservedBytes: number;
 }
 
 /**
  * What is reserved of a GPU before a trial has measured it, and at least: kernels that only
- * evaluations use are loaded later, and who shares the device has a context of its own, half a
- * gibibyte. Of a small one it is a quarter. Simulated devices take nothing beside us unless they
+ * evaluations use are loaded later, and each process on the device has a context of its own, half a
+ * gibibyte. On a small GPU it is a quarter. Simulated devices take nothing beside us unless they
  * are told to.
  */
 const leastReserve = 1.5 * 2 ** 30;
@@ -31,7 +31,7 @@ const reserveMargin = 1.1;
 /** Strangers on the device count as well, and would take all of it on paper. */
 const mostReserve = 0.5;
 
-/** Of each of these devices; 0 where none has memory of its own. `besideBytes`: as measured. */
+/** Bytes reserved on each device; 0: none has its own memory. `besideBytes` was measured. */
 export function reservedBytesOf(devices: readonly CrewDevice[], besideBytes: number): number {
   const accelerators = devices.flatMap(({ accelerator }) => accelerator ?? []);
   if (accelerators.length === 0) return 0;
@@ -42,7 +42,7 @@ export function reservedBytesOf(devices: readonly CrewDevice[], besideBytes: num
   return Math.max(least, Math.ceil(measured));
 }
 
-/** Of an executor in this role; no plug-in on a CPU device. */
+/** Device options of an executor in this role; a CPU device has no plug-in. */
 export function deviceOptionsOf(
   { accelerator }: CrewDevice,
   role: ExecutorRole,
@@ -78,7 +78,7 @@ export function torchBytesOf(
 
 type TorchFacts = Pick<CachePlan, 'trainerRows' | 'standbyRows' | 'rowBytes' | 'reservedBytes'>;
 
-/** Of the smallest device that has memory of its own; 0: none has. */
+/** Budget of the smallest device that has memory of its own; 0: no device has any. */
 export function budgetBytesOf(devices: readonly CrewDevice[]): number {
   const budgets = devices.flatMap(({ accelerator }) => accelerator?.budgetBytes ?? []);
   return budgets.length === 0 ? 0 : Math.min(...budgets);

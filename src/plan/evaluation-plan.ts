@@ -69,7 +69,7 @@ export function inferencePlanOf(
   return { ...sizes, keptBytes: 0, scratchFolder: '' };
 }
 
-/** What is shared by all Trainers, and whether it lies in memory. */
+/** Scratch that all Trainers share, and whether it lies in memory. */
 export function scratchOf(
   { evaluation: { everyEpochs, maxBytes }, training }: JobSpec,
   { scratchBytes, keptBytes }: Pick<EvaluationSizes, 'scratchBytes' | 'keptBytes'>,
@@ -88,7 +88,7 @@ export function createScratch(
   return native.evaluationScratch(scratchBytes, scratchFolder);
 }
 
-/** What evaluations take of one device's memory; a scratch in memory is shared by all. */
+/** Memory of one device that evaluations take; all devices share a scratch in memory. */
 export function evaluationBytesOf(plan: EvaluationPlan, deviceCount: number): number {
   const inMemory = plan.scratchFolder === '' ? plan.scratchBytes : 0;
   return plan.workBytes + Math.ceil(inMemory / deviceCount);

@@ -63,11 +63,11 @@ export function isHistoryWarm(
 ): boolean {
   if (!keepsHistory(spec)) return true;
   const { startStep, staleSteps } = spec.history;
-  // What is kept for longer than an epoch has met each seed's neighbours by then.
+  // Embeddings kept for longer than an epoch have met each seed's neighbours by then.
   return steps >= startStep + Math.min(staleSteps, stepsPerEpoch);
 }
 
-/** What a Trainer is told, which would cache so much; a trial's segment runs without. */
+/** History options of a Trainer that would cache so much; a trial's segment has no history. */
 export function historyOptionsOf(
   {
     spec,

@@ -13,7 +13,7 @@ interface Facts {
   readonly counts: DatasetCounts;
 }
 
-/** Of one Trainer: bits of reached nodes, ids of targets, and the rows of a chunk. */
+/** Memory of one Trainer: bits of reached nodes, ids of targets, and a chunk's rows. */
 export function inferenceParts(
   spec: JobSpec,
   layout: JobLayout,

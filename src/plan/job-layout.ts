@@ -118,7 +118,7 @@ function samplingOf(spec: JobSpec): SamplingOptions {
   };
 }
 
-/** What records carry; a plug-in says it by itself. */
+/** Edge weights that records carry; a plug-in states its own. */
 export function edgeWeightsOf(
   { algorithm, locality }: Pick<SamplingOptions, 'algorithm' | 'locality'>,
   model: ModelOptions['type'],
@@ -173,9 +173,9 @@ export function queueSlots(
 export interface JobSegmentSizes {
   readonly numSlots: number;
   readonly evaluation: EvaluationSizes;
-  /** That Trainers share together with their history. */
+  /** The cached rows that Trainers share together with their history. */
   readonly cached: CachedRows;
-  /** What a trial saw a record take; 0 = unknown. */
+  /** Bytes of the largest record of a trial; 0 = unknown. */
   readonly recordBytes: number;
 }
 
@@ -257,7 +257,7 @@ export function trialSegment(request: SegmentRequest): SegmentSpec {
   };
 }
 
-/** Of the first epoch. */
+/** Scale of the first epoch, in parts of `scaleParts`. */
 function firstScale(spec: JobSpec): number {
   return favours(spec) && !adapts(spec) ? spec.sampling.locality.maxScale * scaleParts : scaleParts;
 }

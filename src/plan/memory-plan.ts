@@ -41,16 +41,16 @@ export interface MemoryFacts {
     Pick<CoreAddon, 'segmentDefaultSlots' | 'evaluationSizes' | 'hostTierRows'>;
   readonly counts: DatasetCounts;
   readonly hostBytes: number;
-  /** Of the job's smallest device that has memory of its own; 0: none has. */
+  /** Memory of the job's smallest device with memory of its own; 0: no device has any. */
   readonly deviceBytes: number;
 }
 
-/** Of what is left beside the job: other processes, and the page cache that mapped files need. */
+/** Share of the memory left beside the job; other processes and the page cache need the rest. */
 const topologyShare = 0.75;
-/** Of memory that is left, for pages that are asked for before they are wanted. */
+/** Share of the memory left, for pages that are asked for before they are wanted. */
 const readAheadShare = 0.25;
 const readAheadMin = 64 * 2 ** 20;
-/** Of a process that does nothing yet, as the kernel counts it: Node, and libtorch in a Trainer. */
+/** Memory of an idle process, as the kernel counts it: Node, and libtorch in a Trainer. */
 const samplerBaseBytes = 70 * 2 ** 20;
 const trainerBaseBytes = 350 * 2 ** 20;
 
@@ -162,7 +162,7 @@ function pinnedPart({ resources }: JobSpec, { bytes }: PinnedPlan): MemoryPart {
     name: 'feature rows that devices read',
     bytes,
     isBound: false,
-    // What is automatic fits.
+    // An automatic size fits: no field needs a change.
     field:
       resources.pinnedFeaturesBytes === automaticBytes ? '' : 'resources.pinned_features_bytes',
     remedy: 'rows beyond it are copied to devices by the host; 0 has none',
@@ -218,7 +218,7 @@ export function memoryViolations(
   }));
 }
 
-/** Of a feature row as the job reads it; standardised features are a float32 file of their own. */
+/** Bytes of a feature row as the job reads it; standardised features are a file of float32. */
 export function rowBytesOf(
   { features }: JobSpec,
   { numFeatures, featureDtype }: DatasetCounts,
@@ -236,7 +236,7 @@ function topologyPart(
     : 'FILE leaves it in its files';
   const field = alias ? 'sampling.algorithm' : 'resources.topology';
   const what = alias ? 'the topology with its alias tables' : 'the topology';
-  // What AUTO left in its files takes nothing; what it holds fits.
+  // A topology that AUTO left in its files takes no memory; one that it holds fits.
   const taken = place === 'MEMORY' ? bytes : 0;
   return { name: what, bytes: taken, isBound: false, field: isForced ? field : '', remedy };
 }
@@ -246,7 +246,7 @@ function evaluationParts(
   layout: JobLayout,
   { native, counts }: MemoryFacts,
 ): readonly MemoryPart[] {
-  // Its widths are known once it was loaded.
+  // The widths of a TorchScript model are known only once it was loaded.
   if (spec.model.type === 'TORCHSCRIPT' || takesRows(spec.model.type)) return [];
   const { model, manifest } = layout;
   const sampled = spec.evaluation.method === 'SAMPLED';
@@ -313,7 +313,7 @@ function historyParts(spec: JobSpec, counts: DatasetCounts): readonly MemoryPart
   ];
 }
 
-/** Of one cache. Devices with memory of their own hold theirs there (docs/gpu.md). */
+/** Host memory of one cache; 0 for devices that cache in their own memory (docs/gpu.md). */
 function cacheBytesOf(spec: JobSpec, counts: DatasetCounts): number {
   const { ratio, standbyRatio } = spec.cache;
   if (hasOwnMemory(spec.resources)) return 0;
@@ -326,7 +326,7 @@ function cacheParts(spec: JobSpec, counts: DatasetCounts): readonly MemoryPart[]
   const { ratio } = spec.cache;
   const bytes = cacheBytesOf(spec, counts);
   if (bytes === 0) return [];
-  // One that lies beside a history is shared as that is.
+  // A cache in shared history memory exists once, not once per Trainer.
   const copies = sharesHistory(spec) ? 1 : trainersOf(spec);
   return [
     {
@@ -338,7 +338,7 @@ function cacheParts(spec: JobSpec, counts: DatasetCounts): readonly MemoryPart[]
     },
     {
       name: 'hot ranks',
-      // Of every node, in each Sampler.
+      // Each Sampler holds the rank of every node.
       bytes: samplersOf(spec) * 4 * counts.numNodes,
       isBound: false,
       field: 'cache.ratio',
@@ -370,7 +370,7 @@ function processPart(spec: JobSpec): MemoryPart {
   };
 }
 
-/** Of a model over rows: batches that were read, and all that is computed from one. */
+/** Memory of a model over rows: batches that were read, and all that is computed from one. */
 function rowWorkPart(spec: JobSpec, layout: JobLayout): MemoryPart {
   return {
     name: 'batches, and the work on them',
@@ -448,7 +448,7 @@ function samplersOf(spec: JobSpec): number {
 /** Standby Trainers included: they have all that a Trainer has. */
 function trainersOf(spec: JobSpec): number {
   const { resources, placement } = spec;
-  // Nobody samples.
+  // These jobs have no Samplers.
   if (infers(spec) || takesRows(spec.model.type)) return resources.devices;
   if (resources.devices === 1) return 1;
   if (placement.standby !== 'OFF') return resources.devices;

@@ -16,19 +16,19 @@ export interface PinnedFacts {
   readonly counts: DatasetCounts;
   readonly rowBytes: number;
   readonly hostBytes: number;
-  /** That the job surely takes otherwise. */
+  /** Host memory that the job surely takes for everything else. */
   readonly surelyBytes: number;
-  /** Of the job's smallest device with memory of its own; 0: unknown. */
+  /** Memory of the job's smallest device with memory of its own; 0: unknown. */
   readonly deviceBytes: number;
-  /** Of that, what a Sampler beside a standby Trainer holds there. */
+  /** Memory that a Sampler beside a standby Trainer holds on that device. */
   readonly samplerBytes: number;
-  /** Rows that fit so many bytes. */
+  /** Number of rows that fit in so many bytes. */
   readonly rowsWithin: (bytes: number) => number;
 }
 
-/** Of what the job leaves of the host's memory; the rest is for others and for mapped files. */
+/** Share of the host memory that the job leaves; the rest is for others and mapped files. */
 const pinnedShare = 0.5;
-/** Of a device's memory, at least, that its cache gets beside the work of batches. */
+/** Least share of a device's memory that its cache gets beside the work of batches. */
 const cacheShare = 0.75;
 
 const pageBytes = 4096;
@@ -50,7 +50,7 @@ export function pinnedPlanOf(spec: JobSpec, facts: PinnedFacts): PinnedPlan {
   return { rows, bytes, reason: `${percent}, ${why}` };
 }
 
-/** What an automatic tier may take. */
+/** Bytes that an automatic tier may take. */
 function roomOf({ resources }: JobSpec, facts: PinnedFacts): number {
   const { counts, rowBytes, hostBytes, surelyBytes } = facts;
   const left = Math.max(0, hostBytes - surelyBytes);

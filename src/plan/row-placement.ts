@@ -8,11 +8,11 @@ import type { RowPlacement, RowTier } from '../records/memory-plan.ts';
  */
 
 export interface RowFacts {
-  /** Of all rows of all hops. */
+  /** Size of all rows of all hops. */
   readonly bytes: number;
-  /** Of training rows alone. */
+  /** Size of the training rows alone. */
   readonly trainBytes: number;
-  /** Of one row of one hop. */
+  /** Size of one row of one hop. */
   readonly rowBytes: number;
   readonly batchSize: number;
   readonly hostBytes: number;
@@ -24,14 +24,14 @@ export interface RowFacts {
 
 export interface RowDevice {
   readonly freeBytes: number;
-  /** That the model, its work and batches take at most. */
+  /** Memory that the model, its work and batches take at most. */
   readonly workBytes: number;
 }
 
 /** Beyond this share of the host's memory rows stay on the disk. */
 export const diskShare = 0.7;
 const share = `${100 * diskShare} %`;
-/** Of a device's memory stays free. */
+/** Fraction of device memory left unallocated. */
 export const deviceMargin = 0.1;
 /** A chunk is at least as long in each file: shorter reads are slower than the disk. */
 export const chunkBytes = 256 * 1024;
@@ -68,7 +68,7 @@ export function placeRows(facts: RowFacts): RowPlacement {
 
 interface Candidate {
   readonly place: Omit<RowPlacement, 'reason' | 'refused'>;
-  /** What speaks against it; null: nothing. */
+  /** Why this place is not possible; null: it is possible. */
   readonly problem: string | null;
   readonly reason: string;
 }

@@ -10,7 +10,7 @@ export function storedTokens({ operators, hops }: JobSpec['propagation']): numbe
   return 1 + operators.length * hops;
 }
 
-/** Of these, rows that the model reads: SGC the last hop alone. */
+/** Number of those rows that the model reads: SGC reads the last hop alone. */
 export function readTokens({ model, propagation }: Pick<JobSpec, 'model' | 'propagation'>): number {
   return model.type === 'SGC' ? 1 : storedTokens(propagation);
 }

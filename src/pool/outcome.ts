@@ -5,7 +5,7 @@ import { type ErrorReason, type FieldViolation, GnndError } from '../base/errors
 export interface Call {
   /** URL of the module. */
   readonly module: string;
-  /** Of the function that it exports. */
+  /** Name of the function that the module exports. */
   readonly name: string;
   readonly input: unknown;
 }
@@ -18,7 +18,7 @@ interface SentError {
   readonly name: string;
   readonly message: string;
   readonly stack: string | undefined;
-  /** Of native failures and of the system's. */
+  /** Code of a native or a system failure; null for all others. */
   readonly code: string | null;
   readonly cause: SentError | null;
   /** Null where it is no GnndError. */

@@ -101,7 +101,7 @@ export class DataWitness {
 
 interface Reading {
   readonly task: Task;
-  /** Of the elements of arrays alone. */
+  /** Whether digests cover the elements of arrays alone. */
   readonly elements: boolean;
 }
 

@@ -21,7 +21,7 @@ export interface HostTierInputs {
 
 type Facts = Pick<PinnedPlan, 'rows' | 'reason'>;
 
-/** What a test puts itself in the place of. */
+/** Parts of the host that a test replaces. */
 interface HostParts {
   readonly availableBytes: () => number;
   readonly run: (...task: Parameters<typeof runTask>) => Promise<unknown>;

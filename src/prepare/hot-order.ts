@@ -8,7 +8,7 @@ import { runTask, type TaskOptions } from '../supervisor/task.ts';
 import type { DataWitness } from './data-witness.ts';
 
 /**
- * The order of nodes that caches follow, and whom locality-aware sampling favours by it:
+ * The order of nodes that caches follow, and the nodes that locality-aware sampling favours by it:
  * preparations, kept under a digest of their inputs.
  */
 
@@ -91,7 +91,7 @@ export async function prepareFavoured(
   return path;
 }
 
-/** Of all that decides the order, the dataset aside. */
+/** Digest of all that decides the order, the dataset aside. */
 function keyOf({ sampling, randomSeed, policy, presampleEpochs, epochs }: RankInputs): string {
   // Pre-sampling favours nobody: its order is that of the job without locality.
   const { hotRanks: _, locality: __, edgeWeights: ___, ...sampled } = sampling;

@@ -19,14 +19,14 @@ export interface FeaturesRequest {
   readonly datasetDigest: string;
   /** Receives the derived file; null: features are read as they were imported. */
   readonly standardizedFolder: string | null;
-  /** By which they are standardised; left out: by those of this dataset. */
+  /** Moments that features are standardised by; left out: those of this dataset. */
   readonly moments?: MomentsFile | null;
 }
 
 export interface LoadRequest extends FeaturesRequest {
   /** FILE: the topology stays in the dataset's files, which are checked. */
   readonly place: TopologyPlace;
-  /** Also tables to sample by edge weight; in MEMORY only. */
+  /** Whether to make tables to sample by edge weight; in MEMORY only. */
   readonly alias: boolean;
   /** NUMA node whose memory is to hold the topology; null: any. */
   readonly node: number | null;
@@ -66,7 +66,7 @@ export class DatasetLoad {
 
 export interface AttemptDataset {
   readonly location: DatasetLocation;
-  /** By NUMA node of the devices. */
+  /** Topologies by NUMA node of the devices. */
   readonly topologies: ReadonlyMap<number | null, SharedTopology>;
 }
 
@@ -74,7 +74,7 @@ interface LoadContext {
   readonly native: CoreAddon;
   readonly topologies: Topologies;
   readonly witness: DataWitness;
-  /** As in FeaturesRequest. */
+  /** Same as in FeaturesRequest. */
   readonly moments: MomentsFile | null;
   readonly signal: AbortSignal;
 }

@@ -9,15 +9,15 @@ import type { Moments, MomentsFile } from './standardization.ts';
 export interface PropagationRequest {
   readonly source: PropagationSource;
   readonly dataset: { readonly folder: string; readonly counts: DatasetCounts };
-  /** Of columns of all nodes. */
+  /** Memory for columns of all nodes. */
   readonly memoryBytes: number;
   /** Receives standardised features. */
   readonly derivedFolder: string;
-  /** With `source.moments`: files of them. */
+  /** Files of the moments that `source.moments` names. */
   readonly given?: GivenMoments;
 }
 
-/** By which another dataset's features and rows are standardised. */
+/** Moments of another dataset that features and rows are standardised by. */
 export interface GivenMoments {
   /** Null where features are not. */
   readonly features: MomentsFile | null;
@@ -34,15 +34,15 @@ export interface PropagationEnd {
   readonly seconds: number;
   /** Products of an operator and all columns; what an earlier run left is not among them. */
   readonly hops: number;
-  /** Of these, what devices with memory of their own multiplied. */
+  /** Number of those products that devices with memory of their own computed. */
   readonly deviceHops: number;
   readonly bytes: number;
 }
 
-/** What multiplies in place of the host's cores. It decides no bit. */
+/** A device that multiplies in place of the host's cores. It decides no bit. */
 export interface PropagationDevice {
   readonly accelerator: Accelerator;
-  /** Of its memory, at most. */
+  /** Most of the device's memory that may be used. */
   readonly budgetBytes: number;
 }
 
@@ -52,7 +52,7 @@ export type PropagationTask = Omit<TaskOptions, 'topologyFd' | 'onProgress' | 'a
 };
 
 export interface PropagationMaker {
-  /** What `make` would make, or has made. Throws SPEC_INVALID where columns have no room. */
+  /** The propagation that `make` makes or made. Throws SPEC_INVALID where columns have no room. */
   plan(request: PropagationRequest): PropagationRecord;
   /**
    * Makes what is missing of it, after whoever makes it now, and goes on where one ended before.
@@ -69,11 +69,11 @@ export interface PropagationMaker {
    * with DATASET_CHANGED.
    */
   open(id: string, datasetDigest: string, task: PropagationTask): Promise<string>;
-  /** As `Propagations` has it: by what each token's columns were standardised, or null. */
+  /** Moments that each token's columns were standardised by, or null where they were not. */
   moments(
     source: PropagationSource,
     columns: number,
   ): Promise<readonly { readonly token: string; readonly moments: Moments }[] | null>;
-  /** Nobody deletes it before the function that is answered has been called. */
+  /** Keeps a propagation from being deleted until the returned function is called. */
   hold(id: string): () => void;
 }

@@ -54,9 +54,9 @@ export interface PropagationsOptions {
 const idLength = 32;
 const idPattern = /^[0-9a-f]{32}$/;
 const manifestName = 'propagation.json';
-/** What is being made, and for whom: written first. */
+/** File that says what is being made, and for whom; it is written first. */
 const sourceName = 'source.json';
-/** What sweepTemporary removes at the next start, where a daemon dies over a deletion. */
+/** Suffix that sweepTemporary removes at the next start if a daemon dies during a deletion. */
 const asideSuffix = '.tmp-deleted';
 
 export class Propagations implements PropagationMaker {
@@ -229,7 +229,7 @@ export class Propagations implements PropagationMaker {
   }
 
   /**
-   * By what each token's columns were standardised, in the order of tokens; null where they were
+   * Moments that each token's columns were standardised by, in token order; null where they were
    * not, and where the propagation is not there (any more).
    */
   async moments(source: PropagationSource, columns: number): Promise<readonly RowMoments[] | null> {
@@ -242,7 +242,7 @@ export class Propagations implements PropagationMaker {
     return await Promise.all(tokensOf(source.propagation).map(read)).catch(() => null);
   }
 
-  /** All of them, by id. */
+  /** Lists all propagations by id. */
   async list(): Promise<readonly PropagationRecord[]> {
     const names = await readdir(this.#options.folder);
     return names
@@ -359,7 +359,7 @@ export function openPropagation(path: string, datasetDigest: string): Propagatio
   return manifest;
 }
 
-/** What native code calls the same. */
+/** The propagation's spec in the terms of native code. */
 export function planOf({
   propagation: spec,
   allNodes = false,
@@ -400,7 +400,7 @@ function nativeDevice(device: PropagationDevice | undefined): DeviceOptions {
   return { plugin: devicePluginPath(accelerator.kind), budgetBytes };
 }
 
-/** What is known of a complete one; null for all others. */
+/** Manifest and digest of a complete propagation; null for all others. */
 function completed(path: string) {
   const manifest = readJson<PropagationManifest>(join(path, manifestName));
   if (manifest === null || !isWhole(path, manifest)) return null;

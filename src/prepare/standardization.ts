@@ -3,21 +3,21 @@ import type { ModelManifest, ModelOptions } from '../native/contract.ts';
 import { kindOf } from '../spec/model-kinds.ts';
 
 /**
- * By what features were standardised, and the same model for features as they were imported: with
+ * Moments that features were standardised by, and the same model for imported features: with
  * x' = (x - mean) / deviation, W x' + b = (W / deviation) x + (b - (W / deviation) mean).
  */
 
 export interface Moments {
-  /** Of each column. */
+  /** Mean of each column. */
   readonly mean: Float64Array;
-  /** What columns were divided by. */
+  /** Deviation that each column was divided by. */
   readonly deviation: Float64Array;
 }
 
-/** Those of another dataset: the one that a model was trained on. */
+/** Moments of another dataset: the one that a model was trained on. */
 export interface MomentsFile {
   readonly path: string;
-  /** Of the file; names what is derived by it. */
+  /** Digest of the file; names what is derived by it. */
   readonly digest: string;
 }
 

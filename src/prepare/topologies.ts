@@ -10,12 +10,12 @@ import { TaskError } from '../supervisor/task.ts';
  * is to be made.
  */
 
-/** What a topology is a function of, and where it lies. */
+/** Everything that decides a topology, and where it lies. */
 export interface TopologyKey {
   readonly datasetDigest: string;
   /** FILE: it stays in the dataset's files, and the memfd says so. */
   readonly place: TopologyPlace;
-  /** With tables to sample by edge weight. */
+  /** Whether it has tables to sample by edge weight. */
   readonly alias: boolean;
   /** NUMA node whose memory holds it; null: any. */
   readonly node: number | null;
@@ -58,7 +58,7 @@ export class Topologies {
     this.#options = options;
   }
 
-  /** Those that are made, used or idle. */
+  /** Topologies that have been made, used or idle. */
   get resident(): readonly { readonly bytes: number; readonly shares: number }[] {
     return [...this.#entries].filter(({ bytes }) => bytes > 0);
   }
@@ -88,7 +88,7 @@ export class Topologies {
     }
   }
 
-  /** What is idle goes, what is being made is stopped; shares stay until they are released. */
+  /** Drops idle topologies and stops making others; shares stay until they are released. */
   close(): void {
     for (const entry of this.#entries) {
       if (entry.bytes === 0) entry.abort.abort();
@@ -116,7 +116,7 @@ export class Topologies {
       made: Promise.resolve(0),
     };
     entry.made = fill(fd, abort.signal).then(() => {
-      // Its last waiter went while it was finished.
+      // The topology's last waiter left while it was being finished.
       if (abort.signal.aborted) throw stopped();
       entry.bytes = fstatSync(fd).size;
       return entry.bytes;

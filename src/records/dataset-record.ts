@@ -27,7 +27,7 @@ export interface RandomSplit {
 
 /** What a user chooses of an import, whatever its format. */
 export interface ImportChoices {
-  /** Of the stored features; null: that of the source where it has one, else float32. */
+  /** Type of the stored features; null: the source's where it has one, else float32. */
   readonly featureDtype: FeatureDtype | null;
   /** Tables only: an edge stands in the row of its target, not in that of its source, too. */
   readonly directed: boolean;
@@ -132,9 +132,9 @@ export interface OperationRecord {
   readonly createAtMs: number;
   readonly endAtMs: number | null;
   readonly error: OperationFailure | null;
-  /** What it makes beside its target, e.g. propagations/{id}; empty: nothing. */
+  /** What the operation makes beside its target, e.g. propagations/{id}; empty: nothing. */
   readonly resource: string;
-  /** Of a finished ValidateDataset. */
+  /** Findings of a finished ValidateDataset; else null. */
   readonly validation: {
     readonly problems: readonly Problem[];
     readonly problemCount: number;

@@ -119,7 +119,7 @@ export interface EpochReport {
   readonly valMetrics: readonly Metric[];
   readonly durationMs: number;
   readonly version: number;
-  /** Of the parameters at its end. */
+  /** SHA-256 of the parameters at the epoch's end. */
   readonly parametersSha256: string;
   readonly ledgerDigest: string;
   readonly batchesByDevice: Readonly<Record<string, number>>;
@@ -127,18 +127,18 @@ export interface EpochReport {
   readonly work: EpochWork;
 }
 
-/** What an epoch's batches took, and whom they favoured. */
+/** The time that an epoch's batches took, and the scale by which they favoured neighbours. */
 export interface EpochWork {
-  /** Of extraction and of training, summed over the batches, waited for or not. */
+  /** Time of extraction and of training, summed over the batches, waited for or not. */
   readonly extractNs: number;
   readonly trainNs: number;
   /** How many times as likely as others favoured neighbours were drawn; 1: nobody was favoured. */
   readonly scale: number;
-  /** By which the epoch was followed, where that adapts; frozen with the epoch's last step. */
+  /** Scale of the next epoch, where scales adapt; frozen with this epoch's last step. */
   readonly next: FollowingScale | null;
 }
 
-/** As native/core/draw/locality.h has it, in sixteenths. */
+/** Scale of a following epoch in sixteenths, the same as in native/core/draw/locality.h. */
 export interface FollowingScale {
   readonly scale: number;
   readonly before: number;
@@ -166,7 +166,7 @@ export interface ExecutorTimes {
   readonly waitDequeueNs: number;
   readonly waitDueNs: number;
   readonly waitTurnNs: number;
-  /** For its own extraction; the rest of `extractNs` was hidden behind training. */
+  /** Wait for its own extraction; the rest of `extractNs` was hidden behind training. */
   readonly waitExtractNs: number;
   readonly pruneNs: number;
   /** A part of `trainNs`: admission to history. */
@@ -188,7 +188,7 @@ export interface ExecutorTimes {
   /** Sums over these: of cosines, and of the older ones' ages in steps. */
   readonly historyCosine: number;
   readonly historyLag: number;
-  /** At its end: the hot rank below which its cache has rows, and those that embeddings took. */
+  /** At the end: the hot rank below which the cache has rows, and rows that embeddings took. */
   readonly cacheBorder: number;
   readonly cacheGivenUpRows: number;
 }
@@ -199,11 +199,11 @@ export interface TimelineStretch {
   readonly durationNs: number;
   /** READY batches in the queue, the mean over time. */
   readonly queueDepth: number;
-  /** In the order of their starts; those of one role and device count as one. */
+  /** Executors in the order of their starts; those of one role and device count as one. */
   readonly executors: readonly ExecutorTimes[];
 }
 
-/** Of an attempt, oldest stretch first. */
+/** Timeline of an attempt, oldest stretch first. */
 export interface JobTimeline {
   readonly queueCapacity: number;
   readonly stretches: readonly TimelineStretch[];
@@ -221,16 +221,16 @@ export interface JobResult {
   readonly bestValMetrics: readonly Metric[];
   /** Trained; fewer than planned when the job stopped early. */
   readonly epochs: number;
-  /** Of a job that inferred, for which all but the parameters' digest above is 0 or empty. */
+  /** Set by inference jobs, for which all above but the parameters' digest is 0 or empty. */
   readonly predictions?: JobPredictions | undefined;
 }
 
 export interface JobPredictions {
   readonly folder: string;
   readonly nodes: number;
-  /** Of all files. */
+  /** Size of all files together. */
   readonly bytes: number;
-  /** Of inference.json, which has that of each file. */
+  /** SHA-256 of inference.json, which lists the SHA-256 of each file. */
   readonly sha256: string;
   /** What could not be told of whether the dataset is one for the model; left out: nothing. */
   readonly notice?: string | undefined;
@@ -256,7 +256,7 @@ export interface JobProgress {
   readonly version: number;
   readonly loss: number;
   readonly valAccuracy: number;
-  /** Of the last evaluation. */
+  /** Metrics of the last evaluation. */
   readonly valMetrics: readonly Metric[];
   readonly seedsPerSecond: number;
   readonly edgesPerSecond: number;
@@ -271,7 +271,7 @@ export interface JobProgress {
 
 export interface EvaluationProgress {
   readonly kind: 'VALIDATION' | 'TEST_LAST' | 'TEST_BEST' | 'PREDICTION';
-  /** Whose parameters are evaluated. */
+  /** Epoch whose parameters are evaluated. */
   readonly epoch: number;
   readonly rowsDone: number;
   /** 0 = not known yet. */
@@ -301,7 +301,7 @@ export interface PolicyChoice {
 export const planWays = ['SPLIT', 'SWITCHING', 'SHARING'] as const;
 export type PlanWay = (typeof planWays)[number];
 
-/** What a predicted time is that of: sampling, all the devices' work, or the order of steps. */
+/** What limits a predicted time: sampling, all the devices' work, or the order of steps. */
 export const planLimits = ['SAMPLING', 'TRAINING', 'STEPS'] as const;
 export type PlanLimit = (typeof planLimits)[number];
 
@@ -319,7 +319,7 @@ export interface PlannedWay {
 
 /** What epochs took, beside what was predicted; medians, 0 = not seen. */
 export interface PlanMeasurement {
-  /** That it is of; the first of an attempt counts only while there is no other. */
+  /** Number of epochs measured; an attempt's first counts only while it is the only one. */
   readonly epochs: number;
   /** Wall time of an epoch without its evaluation, and of one of its batches. */
   readonly epochNs: number;
@@ -336,7 +336,7 @@ export interface CachePlan {
   readonly trainerRows: number;
   readonly standbyRows: number;
   readonly rowBytes: number;
-  /** Of a device with memory of its own, for what PyTorch and the driver take there. */
+  /** Reserved on a device with its own memory for what PyTorch and the driver take there. */
   readonly reservedBytes: number;
   /** 0 when an earlier job's order was used, or none was needed. */
   readonly rankMs: number;
@@ -344,19 +344,19 @@ export interface CachePlan {
   /** Whether Trainers extract the next batch while they compute the present one. */
   readonly prefetch: boolean;
   readonly prefetchExplanation: string;
-  /** Of the host's, which devices with memory of their own read by themselves. */
+  /** Rows in host memory that devices with memory of their own read by themselves. */
   readonly pinnedRows: number;
   readonly pinnedExplanation: string;
   /** Null where no two devices could hold rows for each other. */
   readonly placement: RowPlacementPlan | null;
-  /** Whom batches favour, and how much; empty: nobody. */
+  /** Says which nodes batches favour, and how much; empty: locality is off. */
   readonly favoured: string;
 }
 
 /** Feature rows that Trainers' devices hold for each other, and why. */
 export interface RowPlacementPlan {
   readonly explanation: string;
-  /** Of Trainers; empty: each has a plain cache. */
+  /** Devices of Trainers; empty: each has a plain cache. */
   readonly devices: readonly PlacedDevice[];
 }
 
@@ -371,12 +371,12 @@ export interface PlacedDevice {
   readonly measured: RowShares | null;
 }
 
-/** Of the input rows of batches: where they come from. */
+/** Shares of the input rows of batches by where they come from. */
 export interface RowShares {
   readonly own: number;
   readonly peer: number;
   readonly host: number;
-  /** By the costs of the plan, a batch. */
+  /** Wait for the rows of one batch, by the costs of the plan. */
   readonly waitNs: number;
 }
 
@@ -391,7 +391,7 @@ export interface JobPlan {
   readonly choices: readonly PolicyChoice[];
   readonly policy: PolicyChoice['policy'];
   readonly standby: 'AUTO' | 'OFF' | 'ALWAYS';
-  /** That were compared, the one followed first; empty when nothing was measured. */
+  /** The ways that were compared, the chosen one first; empty when nothing was measured. */
   readonly ways: readonly PlannedWay[];
   readonly timeSharingBatchNs: number;
   readonly explanation: string;

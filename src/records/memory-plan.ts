@@ -9,7 +9,7 @@ export interface MemoryPart {
   readonly bytes: number;
   /** Taken only if batches are as large as they can be; else it surely is. */
   readonly isBound: boolean;
-  /** Of the spec: what to change for less; empty: nothing. */
+  /** Field of the spec to change in order to need less; empty: there is none. */
   readonly field: string;
   readonly remedy: string;
 }
@@ -17,7 +17,7 @@ export interface MemoryPart {
 export interface MemoryPlan {
   readonly parts: readonly MemoryPart[];
   readonly surelyBytes: number;
-  /** With all bounds. */
+  /** The sum of all parts, also of those that are only bounds. */
   readonly atMostBytes: number;
   readonly hostBytes: number;
   readonly topology: TopologyPlace;
@@ -28,13 +28,13 @@ export interface MemoryPlan {
    */
   readonly features: 'PAGE_CACHE' | 'DISK';
   readonly featuresBytes: number;
-  /** Of pages that Samplers may ask for before they are wanted; 0: none. */
+  /** Memory for pages that Samplers may ask for before they are wanted; 0: none. */
   readonly readAheadBytes: number;
-  /** Of features, in memory of the host's that devices read by themselves. */
+  /** Feature rows in host memory that devices read by themselves. */
   readonly pinned: PinnedPlan;
-  /** Of a job whose batches are rows; null for all others. */
+  /** Plan of a job whose batches are rows; null for all others. */
   readonly rows: RowPlan | null;
-  /** Of a job that predicts; null for all others. */
+  /** Plan of a job that predicts; null for all others. */
   readonly inference: InferencePlan | null;
 }
 
@@ -43,14 +43,14 @@ export interface InferencePlan {
   readonly nodes: number;
   readonly chunks: number;
   readonly outputBytes: number;
-  /** Of hidden rows, until its end. */
+  /** Size of the file of hidden rows, which is kept until the inference ends. */
   readonly scratchBytes: number;
-  /** Of a propagation of all nodes; 0: it needs none. */
+  /** Size of a propagation of all nodes; 0: the inference needs none. */
   readonly propagationBytes: number;
 }
 
 export interface PinnedPlan {
-  /** The hottest so many; 0: none. */
+  /** Number of the hottest rows that are held there; 0: none. */
   readonly rows: number;
   readonly bytes: number;
   /** One sentence, for people. */
@@ -74,6 +74,6 @@ export interface RowPlacement {
 
 /** Where rows of propagated features come from, and what would shuffle them best. */
 export interface RowPlan extends RowPlacement {
-  /** Of all rows of all hops that the model reads. */
+  /** Size of all rows of all hops that the model reads. */
   readonly bytes: number;
 }

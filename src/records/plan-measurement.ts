@@ -11,7 +11,7 @@ import type {
 /** The newest reports count, at most so many. */
 export const measuredEpochs = 20;
 
-/** Of reports of one attempt, oldest first; null for none. */
+/** Measures the reports of one attempt, given oldest first; null for none. */
 export function measurementOf(
   reports: readonly EpochReport[],
   plan: Pick<JobPlan, 'cache'>,

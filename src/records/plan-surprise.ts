@@ -4,7 +4,7 @@ import type { JobPlan, PlanMeasurement } from './job-record.ts';
 
 /** So many times longer or shorter than predicted is no noise of a busy machine. */
 const surprisingTimes = 2;
-/** What is shorter may be the start of the processes. */
+/** A shorter time may be only the start of the processes. */
 const momentNs = 1e9;
 
 /** A sentence; null where epochs take what was predicted, or it is too early to tell. */

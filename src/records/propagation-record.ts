@@ -14,7 +14,7 @@ export interface PropagationSource {
   readonly standardize: boolean;
   /** Rows of all nodes, in the order of ids: what inference takes. */
   readonly allNodes?: boolean;
-  /** Of what features and rows are standardised by, where that is another dataset's. */
+  /** Digest of another dataset's moments that features and rows are standardised by. */
   readonly moments?: string;
 }
 
@@ -35,13 +35,13 @@ export interface PropagationManifest {
   }[];
 }
 
-/** One that is there, complete or not, or one that would be made. */
+/** A propagation that exists, complete or not, or one that would be made. */
 export interface PropagationRecord {
   readonly id: string;
   readonly source: PropagationSource;
   readonly complete: boolean;
   readonly rows: number;
-  /** Of the files, or what they will take. */
+  /** Size of the files, or the size that they will have. */
   readonly bytes: number;
   readonly peakBytes: number;
   readonly memoryBytes: number;

@@ -53,7 +53,7 @@ export interface SamplersRequest {
   readonly timings: Timings;
 }
 
-/** What a policy would have sample, N_s; N_g itself: all devices do both. */
+/** Number of Samplers that a policy chooses, N_s; N_g itself: all devices do both. */
 export interface SamplersChoice {
   readonly policy: 'PAPER' | 'MINMAX' | 'FIXED';
   readonly samplers: number;

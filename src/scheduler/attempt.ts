@@ -189,7 +189,7 @@ export function suspendAttempt(job: ActiveJob, nowMs: number): JobStep {
   };
 }
 
-/** It is wanted again before it rests: it is queued as soon as its executors have ended. */
+/** Resumes a job that is not suspended yet: it is queued once its executors have ended. */
 export function resumeAttempt(job: ActiveJob): JobStep {
   if (job.stage.ending?.kind !== 'SUSPEND') return unchanged(job);
   const message = 'resumed before it was suspended';
@@ -254,7 +254,7 @@ function needsCalibration({ request: { placement, mustCalibrate } }: Job): boole
   return mustCalibrate || placement.policy !== 'FIXED' || placement.standby === 'AUTO';
 }
 
-/** One executor of each kind, where such a one would run. */
+/** Seats of a trial: one executor of each kind, where such an executor would run. */
 function trialSeats({ request, stage: { devices } }: ActiveJob): readonly ExecutorSeat[] {
   const first = devices.slice(0, 1);
   const seat = (role: ExecutorSeat['role']) => (device: string) =>

@@ -17,9 +17,9 @@ interface Place extends Suspicion {
 }
 
 export interface Judgement {
-  /** As it counts. */
+  /** The outcome as it counts for the job. */
   readonly outcome: Outcome;
-  /** The same array where nothing is new. */
+  /** The devices after this judgement; the same array where nothing is new. */
   readonly devices: readonly Device[];
 }
 

@@ -8,7 +8,7 @@ import type { Timings } from './timings.ts';
 /** Which way a job's devices are used: the best predicted of those that the job allows. */
 
 export interface ChooseRequest {
-  /** Not empty; the first N_s sample, unless `samplerSets` says who. */
+  /** Devices, not empty; the first N_s sample unless `samplerSets` says otherwise. */
   readonly devices: readonly string[];
   readonly policy: PlacementPolicy;
   /** N_s for FIXED; ignored otherwise. */
@@ -25,11 +25,11 @@ export interface ChooseRequest {
 
 export interface Choice {
   readonly followed: PlannedWay;
-  /** Whose number of Samplers that is. */
+  /** Policy that chose the number of Samplers. */
   readonly policy: PolicyChoice['policy'];
-  /** The best of each way, the one followed first; empty when nothing was measured. */
+  /** The best of each way, the chosen one first; empty when nothing was measured. */
   readonly ways: readonly PlannedWay[];
-  /** What each policy would have come to. */
+  /** Choice that each policy would have made. */
   readonly choices: readonly PolicyChoice[];
 }
 
@@ -95,7 +95,7 @@ function isAllowed(policy: SamplersChoice['policy'], asked: PlacementPolicy): bo
   return asked === 'AUTO' ? policy !== 'FIXED' : policy === asked;
 }
 
-/** With so many Samplers, the preferred first. */
+/** Ways to use the devices with so many Samplers, the preferred way first. */
 function waysOf(
   { samplers }: SamplersChoice,
   request: ChooseRequest,
@@ -118,7 +118,7 @@ function sharingOf(deviceCount: number): Split {
   return { way: 'SHARING', samplers: deviceCount, trainers: 0 };
 }
 
-/** Whether all devices may do both: it is nobody's policy, and they need standby Trainers. */
+/** Whether all devices may do both: no policy chooses that, and it needs standby Trainers. */
 function mayShare(request: ChooseRequest): boolean {
   const { devices, policy, standby, standbyRoom } = request;
   if (devices.length === 1 || policy !== 'AUTO' || standby === 'OFF') return false;

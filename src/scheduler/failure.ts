@@ -40,7 +40,7 @@ export const failureRules: Readonly<Record<FailureReason, FailureRule>> = {
   STARTUP_TIMEOUT: { retry: 'BUDGET', respawn: false },
   EXECUTOR_CRASHED: { retry: 'BUDGET', respawn: true },
   EXECUTOR_STALLED: { retry: 'BUDGET', respawn: true },
-  // Its segment is abandoned and its device quarantined, so nobody can step in for it.
+  // The segment is abandoned and the device quarantined, so no executor can replace it.
   EXECUTOR_UNKILLABLE: { retry: 'BUDGET', respawn: false },
   SHM_CORRUPTED: { retry: 'BUDGET', respawn: false },
   CHECKPOINT_WRITE_FAILED: { retry: 'BUDGET', respawn: false },

@@ -29,7 +29,7 @@ export interface DevicePlan {
   /** Predicted time per batch of what runs; 0 when nothing was measured. */
   readonly batchNs: number;
   readonly standby: StandbyPolicy;
-  /** That were compared, the one followed first; empty when nothing was measured. */
+  /** The ways that were compared, the chosen one first; empty when nothing was measured. */
   readonly ways: readonly PlannedWay[];
   /** Predicted time per batch if every device did both. */
   readonly timeSharingBatchNs: number;
@@ -58,7 +58,7 @@ export function wayOf({ executors }: Pick<DevicePlan, 'executors'>): PlanWay {
 
 export interface PlanRequest extends ChooseRequest {
   readonly estimated: boolean;
-  /** By their number, which devices should sample: where their links differ. Not under FIXED. */
+  /** For each number of Samplers the devices to sample, where links differ. Not under FIXED. */
   readonly samplerSets?: readonly (readonly string[])[];
   /** Why nobody samples and all devices train, for people; unset: Samplers are chosen. */
   readonly withoutSamplers?: string;

@@ -30,9 +30,9 @@ export interface Steps {
   readonly staleness: number;
 }
 
-/** What an epoch is. */
+/** Size of an epoch. */
 export interface EpochSize {
-  /** M. */
+  /** Number of batches of an epoch, M. */
   readonly batches: number;
   /** Batches that the queue holds. */
   readonly slots: number;
@@ -41,7 +41,7 @@ export interface EpochSize {
 export interface Pace {
   readonly timings: Timings;
   readonly steps: Steps;
-  /** Null: not known, as if without end. */
+  /** Size of an epoch; null: not known, treated as endless. */
   readonly epoch: EpochSize | null;
 }
 
@@ -59,7 +59,7 @@ export interface Prediction {
   readonly batchNs: number;
   /** Wall time of an epoch without its evaluation; 0 where its size is not known. */
   readonly epochNs: number;
-  /** What the time is that of. */
+  /** What limits the time. */
   readonly limit: PlanLimit;
   /** Batches that are computed at the same time at most. */
   readonly atOnce: number;
@@ -99,7 +99,7 @@ function phases(sampling: Fraction, before: Fraction, after: Fraction): Fraction
   return fraction(c * da * b + a * (b * dc - c * db), dc * da * b);
 }
 
-/** Of one batch, in units of 1 / G ns: a step's apply is shared by G batches. */
+/** Costs of one batch, in units of 1 / G ns: a step's apply is shared by G batches. */
 interface Costs {
   readonly unit: bigint;
   readonly sample: bigint;
@@ -134,14 +134,14 @@ interface Crew {
   readonly standbys: number;
 }
 
-/** Of a batch while nobody samples on these devices. */
+/** Time of a batch while nobody samples on these devices. */
 function trainingTime(pace: Pace, costs: Costs, crew: Crew): BatchTime {
   const work = workTime(costs, crew);
   const steps = stepTime(pace, crew);
   return isLess(work, steps) ? { time: steps, limit: 'STEPS' } : { time: work, limit: 'TRAINING' };
 }
 
-/** What the devices' work comes to, where nobody waits for a step. */
+/** Time of a batch by the devices' work, where nobody waits for a step. */
 function workTime({ unit, train, standby, sharing }: Costs, crew: Crew): Fraction {
   const trainers = BigInt(crew.trainers);
   const standbys = BigInt(crew.standbys);
@@ -163,11 +163,11 @@ function workersOf({ way, samplers, trainers }: Split): number {
   return way === 'SPLIT' ? trainers : samplers + trainers;
 }
 
-/** What the order of steps comes to, where devices have nothing else to do. */
+/** Time of a batch by the order of steps, where devices have nothing else to do. */
 function stepTime({ timings, steps }: Pace, { trainers, standbys }: Crew): Fraction {
   const { trainNs, standbyTrainNs, applyNs } = partsOf(timings);
   const workers = trainers + standbys;
-  // Who takes next is who is free: in turns.
+  // Free devices take the next batch, so they take turns.
   const shares = BigInt(trainers) * BigInt(trainNs) + BigInt(standbys) * BigInt(standbyTrainNs);
   const count = BigInt(workers);
   const apply = fraction(BigInt(applyNs), BigInt(steps.batchesPerStep));

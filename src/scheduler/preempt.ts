@@ -10,13 +10,13 @@ import { type ActiveJob, isUsable, type QueuedJob, type SchedulerState } from '.
 
 export interface Preemption {
   readonly job: ActiveJob;
-  /** For whom. */
+  /** The queued job that gets the devices. */
   readonly by: QueuedJob;
 }
 
 export function preemptions(state: SchedulerState): readonly Preemption[] {
   if (state.draining) return [];
-  // From the one that goes first to the one that stays longest; `running` is in queue order.
+  // Victims, the first to be preempted first; `running` is in queue order.
   const victims = state.running.filter(isPreemptible).reverse();
   const found: Preemption[] = [];
   if (victims.length === 0) return found;
@@ -53,7 +53,7 @@ function victimsFor(
     for (const device of gained) has.add(device);
   }
   if (has.size < needed) {
-    // It keeps from those behind it what it waits for.
+    // The job keeps the devices that it waits for from the jobs behind it.
     for (const device of usableFor(request.devices, [...free])) free.delete(device);
     return null;
   }
@@ -63,11 +63,11 @@ function victimsFor(
 }
 
 function isPreemptible({ request, stage }: ActiveJob): boolean {
-  // One whose executors have ended is about to have its model.
+  // A job whose executors have ended is about to have its model.
   return request.preemptible === true && stage.kind !== 'STOPPING' && stage.allDoneAtMs === null;
 }
 
-/** Nobody's, or of an attempt that is being stopped. */
+/** Devices that nobody holds, or that an attempt that is being stopped holds. */
 function freeDevices({ devices, running }: SchedulerState): Set<string> {
   const held = running.filter(({ stage }) => stage.kind !== 'STOPPING');
   const busy = new Set(held.flatMap(({ stage }) => stage.devices));

@@ -32,7 +32,7 @@ export function compareJobs(left: Job, right: Job): number {
 /** Devices to be given to a queued job now. */
 export interface Grant {
   readonly job: QueuedJob;
-  /** In host order. */
+  /** Granted devices in host order. */
   readonly devices: readonly string[];
 }
 
@@ -49,7 +49,7 @@ export function grants(state: SchedulerState): readonly Grant[] {
   return found;
 }
 
-/** Who has a device out of reach, and whether it runs there or only comes first. */
+/** The job that keeps a device from others, and whether it runs there or only comes first. */
 export interface Claim {
   readonly jobId: string;
   readonly held: boolean;

@@ -19,9 +19,9 @@ const backoff = { initialMs: 5_000, factor: 2, maxMs: 5 * minuteMs, jitter: 0.2 
 const killMs = 30_000;
 const stopMarginMs = 15_000;
 
-/** What the work of a job tells the scheduler. */
+/** Facts that the work of a job tells the scheduler. */
 export interface ScheduledWork {
-  /** As in PlacementRequest. */
+  /** Same as in PlacementRequest. */
   readonly withoutSamplers?: string;
   /** How long its result may take to be written for good. */
   readonly finalizeMs: number;
@@ -88,7 +88,7 @@ export function deviceCountOf(request: DeviceRequest): number {
   return request.kind === 'count' ? request.count : request.names.length;
 }
 
-/** Those of these devices, in their order, that a request could use. */
+/** The devices among `names`, in their order, that a request could use. */
 export function usableFor(request: DeviceRequest, names: readonly string[]): readonly string[] {
   if (request.kind === 'count') return devicesOfKind(names, request.of ?? 'AUTO');
   return names.filter((name) => request.names.includes(name));

@@ -12,7 +12,7 @@ import { type Pace, predict } from './predict.ts';
 export interface SplitWatch {
   /** N_s that was predicted clearly better at the last epoch end; 0 if none was. */
   readonly samplers: number;
-  /** At how many epoch ends in a row. */
+  /** Number of epoch ends in a row at which it was predicted better. */
   readonly epochsInRow: number;
   readonly recommendation: Recommendation | null;
 }

@@ -12,7 +12,7 @@ export const freshTally: Tally = {
   daemonDeaths: 0,
 };
 
-/** So many may be bad luck; one more in a row, and the job takes the daemon along. */
+/** Daemon deaths in a row that may be bad luck; one more, and the job is to blame. */
 const daemonDeathsForgiven = 2;
 /** Jobs that may be to blame start so far apart that the next death finds one of them at work. */
 const suspectSpacingMs = 30_000;

@@ -102,11 +102,11 @@ export interface JobRequest {
   readonly priority: number;
   /** Gives its devices to one of higher priority. Unset: no. */
   readonly preemptible?: boolean;
-  /** Then the older goes first, then the smaller id. */
+  /** At equal priority the older job goes first, then the smaller id. */
   readonly createdAtMs: number;
   readonly devices: DeviceRequest;
   readonly placement: PlacementRequest;
-  /** Who may compute at the same time. */
+  /** Rules of which batches may be computed at the same time. */
   readonly steps: Steps;
   /** Something beside the split depends on what trial batches take, such as a cache's size. */
   readonly mustCalibrate: boolean;
@@ -121,7 +121,7 @@ export interface JobRequest {
 // ---------------------------------------------------------------- state
 
 export interface SchedulerState {
-  /** In the host's order; devices are granted first to last. */
+  /** Devices in the host's order; they are granted first to last. */
   readonly devices: readonly Device[];
   /** Jobs with an attempt, at most one a device, in queue order. */
   readonly running: readonly ActiveJob[];
@@ -140,19 +140,19 @@ export interface Device {
   readonly name: string;
   /** Null unless quarantined, for good: it is never granted again in this daemon's life. */
   readonly quarantine: string | null;
-  /** By its user, until it is wanted again. Unset: no. */
+  /** Whether its user drained it until it is wanted again. Unset: no. */
   readonly drained?: boolean;
-  /** Since it failed a process and until a job succeeds on it (broken-devices.ts). */
+  /** Set when it fails a process, until a job succeeds on it (broken-devices.ts). */
   readonly suspicion?: Suspicion | null;
-  /** The job that it was lost by, where it failed that one's processes. */
+  /** Id of the job whose processes failed when the device was lost. */
   readonly lostFor?: string;
 }
 
-/** Who met the failure that a device is suspected for. */
+/** The attempt that met the failure that a device is suspected for. */
 export interface Suspicion {
   readonly jobId: string;
   readonly attempt: number;
-  /** All that ran then: one event may break several. */
+  /** All executors that ran then: one event may break several. */
   readonly executors: readonly string[];
 }
 
@@ -168,7 +168,7 @@ interface AnyJob {
   readonly tally: Tally;
   /** The latest measured: of its calibration, then of its last epoch; null before any. */
   readonly timings: Timings | null;
-  /** As its calibration found it; null before. */
+  /** Size of an epoch as the calibration found it; null before. */
   readonly epoch: EpochSize | null;
 }
 
@@ -213,7 +213,7 @@ export interface Active {
   readonly committedBatches: number;
   /** When the last executor said DONE; `completed` is due from then on. Null before. */
   readonly allDoneAtMs: number | null;
-  /** What the attempt's end will mean; null unless STOPPING. */
+  /** Meaning of the attempt's end for the job; null unless STOPPING. */
   readonly ending: Ending | null;
   /** Evidence for another split, gathered at epoch ends. */
   readonly splitWatch: SplitWatch;
@@ -228,10 +228,10 @@ export interface Executor extends ExecutorSeat {
 export type Ending =
   | { readonly kind: 'SUCCEED' }
   | { readonly kind: 'CANCEL' }
-  /** It rests, and the scheduler forgets it, until it is submitted again. */
+  /** The job rests, and the scheduler forgets it until it is submitted again. */
   | { readonly kind: 'SUSPEND' }
   | { readonly kind: 'FAIL'; readonly reason: FinishReason; readonly message: string }
-  /** Again after a back-off, or at once if `free`. */
+  /** The job is tried again after a back-off, or at once if `free`. */
   | { readonly kind: 'RETRY'; readonly failure: Failure; readonly free: boolean };
 
 // ---------------------------------------------------------------- events
@@ -263,7 +263,7 @@ export type SchedulerEvent =
   | (AtTime & { readonly kind: 'submitted'; readonly jobs: readonly JobRequest[] })
   | (AtTime & { readonly kind: 'cancelled'; readonly jobId: string })
   | (AtTime & { readonly kind: 'suspended'; readonly jobId: string })
-  /** Of one that is still being stopped; one that rests is `submitted`. */
+  /** Resumes a job that is still being stopped; a job that rests is `submitted` instead. */
   | (AtTime & { readonly kind: 'resumed'; readonly jobId: string })
   | (OfAttempt & { readonly kind: 'prepared' })
   | (OfAttempt & {
@@ -327,7 +327,7 @@ interface ForAttempt {
   readonly attempt: number;
 }
 
-/** What a job whose executors are being stopped shows. */
+/** State shown by a job whose executors are being stopped. */
 export interface Stopping {
   readonly state: 'CANCELLING' | 'SUSPENDING';
   readonly reason: FailureReason | 'USER_CANCELLED';

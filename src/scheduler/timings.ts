@@ -1,4 +1,4 @@
-/** What one batch costs each kind of executor, in integer nanoseconds, waits excluded. */
+/** Time of one batch on each kind of executor, in integer nanoseconds, waits excluded. */
 export interface Timings {
   /** T_s: sample + mark + copy of one batch by one Sampler. */
   readonly samplerBatchNs: number;
@@ -6,7 +6,7 @@ export interface Timings {
   readonly trainerBatchNs: number;
   /** T_t': E' + T' of one batch by a standby Trainer, whose cache is smaller. */
   readonly standbyBatchNs: number;
-  /** What the latter two are made of; null: not told apart, all of it is computing. */
+  /** Parts of T_t and T_t'; null: not told apart, all of it is computing. */
   readonly parts: BatchParts | null;
 }
 

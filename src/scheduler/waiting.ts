@@ -39,7 +39,7 @@ export function viewQueue(state: SchedulerState): QueueView {
   };
 }
 
-/** For one question; `viewQueue` where there are several. */
+/** Answers one question; use `viewQueue` for several. */
 export function waitingFor(state: SchedulerState, jobId: string): Waiting | null {
   return viewQueue(state).waitingFor(jobId);
 }

@@ -25,7 +25,7 @@ export function automaticKind(
 
 type Placeable = Pick<JobSpecInput, 'kind' | 'sampling' | 'model'>;
 
-/** What of a job runs on the CPU alone, by its field; null: nothing. */
+/** Field of a job that makes it run on the CPU alone; null: there is none. */
 export function coresAlone({ kind, sampling, model }: Placeable): {
   readonly path: string;
   readonly value: string;

@@ -13,16 +13,16 @@ import { defaultOf, rangeOf } from './spec-fields.ts';
  * step (docs/decisions/0108-batches-per-step.md).
  */
 
-/** More were not measured. */
+/** Most batches per step; more were not measured. */
 const mostBatches = 8;
 /**
- * So many steps are left of an epoch, and so many for each batch of one: with fewer, accuracy was
- * measured to fall.
+ * An epoch keeps at least so many steps, and so many for each batch of a step: with fewer,
+ * accuracy was measured to fall.
  */
 const leastSteps = 16;
 const leastStepsPerBatch = 8;
 /**
- * What the learning rate is multiplied by. Where an epoch has few batches, steps are what is
+ * Factor of the learning rate. Where an epoch has few batches, steps are what is
  * missing: as many times the rate as there are batches make up for them, to the root of
  * mostBatches; beyond, steps were measured to get too long. Where it has many the root of the
  * number keeps what noise a step has, as Adam wants it (Malladi et al., arXiv:2205.10287).
@@ -33,7 +33,7 @@ function rateFactorOf(batchesPerStep: number, batches: number): number {
   return batches < manyBatches ? Math.min(batchesPerStep, Math.sqrt(mostBatches)) : root;
 }
 
-/** What decides it of a spec with every default filled in. */
+/** Fields of a complete spec that decide the number of batches per step. */
 type Facts = Pick<
   JobSpec,
   'kind' | 'model' | 'history' | 'placement' | 'resources' | 'training' | 'queue'
@@ -44,7 +44,7 @@ export interface StepChoice {
   readonly learningRate: number;
 }
 
-/** Of a job whose epochs have so many batches. */
+/** Chooses steps and learning rate for a job whose epochs have so many batches. */
 export function automaticSteps(given: JobSpecInput, spec: Facts, batches: number): StepChoice {
   const batchesPerStep = whyOne(given, spec) === null ? mostOf(spec, batches) : 1;
   const { learningRate } = spec.training.optimizer;

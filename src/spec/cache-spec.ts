@@ -11,7 +11,7 @@ type CacheFields = Pick<JobSpec, 'cache' | 'resources' | 'placement'>;
  * own, or of what the spec says.
  */
 export function hasAutomaticCache({ cache, resources }: Omit<CacheFields, 'placement'>): boolean {
-  // Where standby_ratio is unset and ratio is not, the one that was given holds for both.
+  // `ratio` alone decides: where only ratio is given, it holds for standby_ratio, too.
   const isBound = resources.deviceMemoryBytes > 0 || hasOwnMemory(resources);
   return cache.ratio === automaticRatio && isBound;
 }

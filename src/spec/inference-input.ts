@@ -7,22 +7,22 @@ import { type SpecLeaf, type SpecScalar, specLeaves } from './spec-fields.ts';
 
 /** What is known of the model. */
 export interface TrainedFacts {
-  /** Of the job that trained it, resolved. */
+  /** Resolved spec of the job that trained the model. */
   readonly spec: JobSpecInput;
   readonly parametersSha256: string;
   readonly inDim: number;
   readonly outDim: number;
   readonly datasetDigest: string;
-  /** Of the columns of features; null: not known. */
+  /** Names of the columns of features; null: not known. */
   readonly featureNames: readonly string[] | null;
   readonly task: DatasetTask;
-  /** Of its checkpoint or export. */
+  /** Folder of the model's checkpoint or export. */
   readonly folder: string;
 }
 
 export interface Completed {
   readonly spec: JobSpecInput;
-  /** What was given and must not be, or is not what the checkpoint says. */
+  /** Fields that must not be given, or that differ from the checkpoint. */
   readonly violations: readonly FieldViolation[];
 }
 
@@ -76,7 +76,7 @@ function decidedBefore(given: JobSpecInput, spec: JobSpecInput): JobSpecInput {
   };
 }
 
-/** Without the zeros of fields that no operator reads, which nobody may give. */
+/** Leaves out zeros of fields that no operator reads, which must not be given. */
 function asGiven(propagation: NonNullable<JobSpecInput['propagation']>) {
   const { alpha, heatTime, terms, ...others } = propagation;
   return {
@@ -96,7 +96,7 @@ function* unwanted(given: JobSpecInput, completed: JobSpecInput): Generator<Fiel
     const value = valueAt(given, leaf);
     const wanted = valueAt(completed, leaf);
     if (value === undefined || isSame(value, wanted ?? leaf.neutral)) continue;
-    // What it is by itself says nothing.
+    // A value equal to the default says nothing.
     if (isUseless && (leaf.fallback === undefined || isSame(value, leaf.fallback))) continue;
     const why = isInherited
       ? 'expected none: it is that of the job whose model predicts'
@@ -112,7 +112,7 @@ type Frozen = Required<
   >
 >;
 
-/** What was given of that which the checkpoint says, and is another. */
+/** Given fields that the checkpoint states, too, with another value. */
 function* others(given: NonNullable<JobSpecInput['inference']>, found: Frozen) {
   const fields = [
     ['parametersSha256', 'parameters_sha256'],

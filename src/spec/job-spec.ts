@@ -53,12 +53,12 @@ export type EvaluationMethod = Exclude<ShortName<EvaluationMethodJson>, 'AUTO'>;
 export type MatrixLibrary = ShortName<MatrixLibraryJson>;
 export type CachePolicy = ShortName<CachePolicyJson>;
 
-/** With every default filled in; from then on it never changes. */
+/** A spec with every default filled in; from then on it never changes. */
 export type JobSpec = AnySpec & {
   readonly evaluation: { readonly method: EvaluationMethod };
 };
 
-/** What a user sent: any field may be missing. */
+/** A spec as a user sent it: any field may be missing. */
 export type JobSpecInput = Optional<AnySpec>;
 
 /** A spec that is being resolved. */

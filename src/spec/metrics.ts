@@ -10,7 +10,7 @@ export interface Metric {
 }
 
 /**
- * In the order in which they are shown, but for the one that decides which parameters are the best
+ * Metrics in the order in which they are shown, but for the one that decides on the best parameters
  * and when a job stops early: that one is first.
  */
 export const metricNames = [
@@ -24,7 +24,7 @@ export const metricNames = [
 ] as const;
 export type MetricName = (typeof metricNames)[number];
 
-/** What decides unless the spec says otherwise. */
+/** Metric that decides unless the spec says otherwise. */
 export const usualMetric = {
   CLASSIFICATION: 'ACCURACY',
   MULTI_LABEL: 'MICRO_F1',
@@ -33,22 +33,22 @@ export const usualMetric = {
 
 const ofClasses = ['MICRO_F1', 'MACRO_F1', 'ROC_AUC', 'AVERAGE_PRECISION'] as const;
 
-/** What decides which parameters are the best, and on an early stop; specs once had none. */
+/** Metric that decides on the best parameters and an early stop; specs once had none. */
 export function decidingMetric({ evaluation }: JobSpec, task: DatasetTask): DecidingMetric {
   return evaluation.metric === 'AUTO' ? usualMetric[task] : evaluation.metric;
 }
 
-/** Those that evaluations of a task come to, and may decide. */
+/** Metrics that evaluations of a task compute, and that may decide. */
 export const metricsOfTask: Readonly<Record<DatasetTask, readonly DecidingMetric[]>> = {
   CLASSIFICATION: ['ACCURACY', ...ofClasses],
   MULTI_LABEL: ofClasses,
   REGRESSION: ['MAE', 'RMSE'],
 };
 
-/** Those of which less is better; they have the unit of the targets. */
+/** Metrics of which less is better; they have the unit of the targets. */
 const errorNames: ReadonlySet<string> = new Set<MetricName>(['mae', 'rmse']);
 
-/** For people: "micro F1". */
+/** Titles for people: "micro F1". */
 const titles: Readonly<Record<string, string>> = {
   micro_f1: 'micro F1',
   macro_f1: 'macro F1',
@@ -82,7 +82,7 @@ export function metricPhrase(split: string, metric: Metric): string {
   return `${split} ${metricLabel(metric)}`;
 }
 
-/** What an evaluation came to, as the API says it; what came before metrics has an accuracy. */
+/** Result of an evaluation in the API's terms; one from before metrics has an accuracy. */
 interface Evaluated {
   readonly valMetrics: readonly Metric[];
   readonly valAccuracy?: number | undefined;
@@ -121,7 +121,7 @@ interface Trained {
   readonly epochs: readonly { readonly loss: number }[];
 }
 
-/** Of the epoch that runs, else of the last one; null before there was one. */
+/** Loss of the epoch that runs, else of the last one; null before there was one. */
 export function lossOf({ progress, epochs }: Trained): number | null {
   if (progress !== undefined && progress.version > 0n) return progress.loss;
   return epochs.at(-1)?.loss ?? null;

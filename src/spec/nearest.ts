@@ -1,5 +1,5 @@
 /**
- * What somebody meant by a word that is not known: the known one that `word` is a part of (`seed`
+ * The known word that an unknown one probably meant: the one that `word` is a part of (`seed`
  * of `random_seed`) or the initials of (`lr`), else the one with the fewest letters to change; null
  * when none is near.
  */
@@ -8,7 +8,7 @@ export function nearestOf(word: string, known: readonly string[]): string | null
   return known.find((candidate) => isShortFor(short, candidate)) ?? leastChanged(short, known);
 }
 
-/** As a question that follows a sentence, or nothing. */
+/** A question that follows a sentence ("did you mean"), or nothing. */
 export function meantBy(word: string, known: readonly string[]): string {
   const meant = nearestOf(word, known);
   return meant === null ? '' : `; did you mean ${meant}?`;

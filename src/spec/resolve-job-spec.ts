@@ -38,7 +38,7 @@ export type Resolution =
   | { readonly ok: JobSpec }
   | { readonly violations: readonly FieldViolation[] };
 
-/** In an order in which each finds what it needs filled in. */
+/** The rules, in an order in which each finds the fields that it needs filled in. */
 const rules: readonly Rule[] = [
   datasetRule,
   labelsRule,
@@ -97,7 +97,7 @@ function ceilingsOf(asked: JobSpecInput, context: ResolveContext) {
   return Object.fromEntries(Object.entries(ceilings).filter(([, value]) => isBound(value)));
 }
 
-/** In the order of the fields, whatever found them. */
+/** Violations in the order of the fields, whichever rule found them. */
 function inOrder(violations: readonly FieldViolation[]): readonly FieldViolation[] {
   const places = new Map(specLeaves.map(({ path }, place) => [`spec.${path}`, place]));
   const placeOf = ({ path }: FieldViolation) => places.get(path.replace(/\[\d+\]$/, '')) ?? -1;

@@ -22,11 +22,11 @@ export interface SpecLeaf {
   readonly kind: SpecKind;
   readonly isList: boolean;
   readonly option: SpecField;
-  /** Of an ENUM, by their short names. */
+  /** Values of an ENUM, by their short names. */
   readonly choices: readonly string[];
-  /** Undefined where it follows from other fields, and where the field is required. */
+  /** The default; undefined where it follows from other fields or the field is required. */
   readonly fallback: SpecValue | undefined;
-  /** What a resolved spec says where nobody reads the field. */
+  /** Value in a resolved spec of a job that does not read the field. */
   readonly neutral: SpecValue;
   /** Null where every job reads it. */
   readonly owner: SpecOwner | null;

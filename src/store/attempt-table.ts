@@ -23,7 +23,7 @@ export interface AttemptTable {
 }
 
 const attemptsShown = 20;
-/** Of each attempt, the newest. */
+/** Number of the newest exits of each attempt that are shown. */
 const exitsShown = 20;
 
 const attemptRow = object({

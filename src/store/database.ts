@@ -19,7 +19,7 @@ export type Statement = Sqlite.Statement<Cell[], Row>;
 
 /** How long a statement may wait for another connection: nobody but a person's shell is one. */
 const busyTimeoutMs = 2_000;
-/** What a damaged log can lose is at most so old. */
+/** A damaged log can lose only commits that are newer than this. */
 const checkpointEveryMs = 5_000;
 const journalSizeMaxBytes = 64 * 1024 * 1024;
 
@@ -43,7 +43,7 @@ export class Database {
   readonly #options: DatabaseOptions;
   readonly #commitListeners = new Set<(changed: Changed) => void>();
   #fatal: GnndError | null = null;
-  /** Of the transaction that is open; an id of a part that was taken back does no harm. */
+  /** Job ids that the open transaction changed; an id of a rolled-back part does no harm. */
   #changed = new Set<string>();
   #changedAll = false;
   /** Whether the open transaction has a new job in it. */
@@ -150,7 +150,7 @@ export class Database {
     });
   }
 
-  /** What is kept back for running jobs is none of a new one's. */
+  /** Throws when only the room is left that is kept back for running jobs. */
   #requireRoom(): void {
     if (this.#options.reserve?.isReleased !== true) return;
     throw new GnndError(

@@ -19,12 +19,12 @@ export interface DiskReserve {
 const chunk = Buffer.alloc(2 ** 20);
 
 /**
- * In the file `path`, of `bytes`. A disk that is full to begin with has it released; one on which
- * it cannot be for another reason (a limit on files) has none, and refuses nothing. Never throws.
+ * Reserves `bytes` in the file `path`. A disk that is already full begins released; one on which
+ * no file can be made for another reason (a limit) has none and refuses nothing. Never throws.
  */
 export function diskReserve(path: string, bytes: number, log: Log): DiskReserve {
   let state: 'WHOLE' | 'RELEASED' | 'NONE' = 'NONE';
-  // Not fallocate, which Node has not; and not a hole, which keeps nothing.
+  // Writes zeros: Node has no fallocate, and a hole reserves nothing.
   const write = (count: number): void => {
     mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
     const fd = openSync(path, 'w', 0o640);
@@ -76,7 +76,7 @@ export function diskReserve(path: string, bytes: number, log: Log): DiskReserve 
   };
 }
 
-/** For who is not root. 0 where that cannot be told. */
+/** Free bytes for users other than root; 0 where they cannot be told. */
 function freeBytes(path: string): number {
   try {
     const { bavail, bsize } = statfsSync(path);

@@ -13,10 +13,10 @@ export interface EpochTable {
   /** From `first` on, at most `limit`. */
   list(jobSeq: number, attempt: number, first: number, limit: number): readonly StoredEpoch[];
   count(jobSeq: number, attempt: number): number;
-  /** Of the newest attempt before this one that has some. */
+  /** Number of epochs of the newest earlier attempt that has some. */
   countBefore(jobSeq: number, attempt: number): number;
   /**
-   * By which the job's epochs were followed, from the first on, as far as it adapts: also those
+   * Scales that followed the job's epochs, from the first on, where locality adapts: also those
    * whose reports were forgotten because they are trained again.
    */
   scales(jobSeq: number): readonly FollowingScale[];
@@ -156,7 +156,7 @@ function statements(database: Database) {
     keepScale: database.prepare(
       'INSERT OR REPLACE INTO scales (job_seq, epoch, next) VALUES (?, ?, ?)',
     ),
-    // By the primary key: the number of reports is the last epoch and one.
+    // Uses the primary key: the number of reports is the last epoch and one.
     last: database.prepare(
       'SELECT max(epoch) AS epoch FROM epochs WHERE job_seq = ? AND attempt = ?',
     ),

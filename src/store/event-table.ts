@@ -4,7 +4,7 @@ import type { Database } from './database.ts';
 import type { MetaTable } from './meta-table.ts';
 import { intent, jobPlan, jobResult, jobState, phase, reason } from './shapes.ts';
 
-/** What of a job changes from event to event. */
+/** Fields of a job that change from event to event. */
 export type JobStatus = Pick<
   JobRecord,
   | 'intent'

@@ -28,7 +28,7 @@ export function changedStatus(
   };
 }
 
-/** Of jobs that have not ended, for SQL. */
+/** States of jobs that have not ended, as an SQL list. */
 export const living =
   "('PENDING', 'PREPARING', 'RUNNING', 'CANCELLING', 'SUSPENDING', 'SUSPENDED')";
 

@@ -20,7 +20,7 @@ export interface JobTableParts {
   readonly assertTransition: (from: JobState, to: JobState) => void;
 }
 
-/** What of a job never changes, with the number by which other tables know it. */
+/** Fields of a job that never change, with the number by which other tables know it. */
 export interface Identity {
   readonly seq: number;
   readonly record: Pick<
@@ -29,7 +29,7 @@ export interface Identity {
   >;
 }
 
-/** All revisions are below it: shows the job as it is. */
+/** A revision above all others, which shows the job as it is now. */
 const now = Number.MAX_SAFE_INTEGER;
 
 const identityRow = object({
@@ -157,7 +157,7 @@ interface AttemptParts extends Pick<JobTableParts, 'database' | 'clock' | 'event
   readonly needSeq: (id: string) => number;
 }
 
-/** What is written and read of attempts and their epochs. */
+/** Methods that write and read attempts and their epochs. */
 function attemptMethods({ database, clock, events, attempts, epochs, needSeq }: AttemptParts) {
   /** Something about an attempt, in a transaction of its own, which is news with the next event. */
   const inAttempt = <T>(

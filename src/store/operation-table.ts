@@ -42,7 +42,7 @@ export function operationTable(parts: OperationTableParts): OperationStore {
     `UPDATE operations SET done = 1, progress = ?, message = ?, end_at_ms = ?, error = ?,
        validation = ? WHERE id = ?`,
   );
-  /** Of operations that have not ended. */
+  /** Progress of operations that have not ended. */
   const running = new Map<string, Progress>();
 
   const withProgress = (record: OperationRecord): OperationRecord =>

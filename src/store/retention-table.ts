@@ -164,7 +164,7 @@ function removalStatements(database: Database) {
        JOIN jobs ON seq = job_seq
        WHERE job_id = ? AND removals.revision > ? ORDER BY removals.revision LIMIT 1`,
     ),
-    // In the order in which one may go before the other.
+    // Tables in the order in which rows of one may be deleted before those of the next.
     rows: [
       limited('executor_exits', 'seq'),
       limited('executor_restarts', 'seq'),
@@ -214,7 +214,7 @@ function otherStatements(database: Database) {
   };
 }
 
-/** In a transaction. */
+/** Deletes a job within a transaction. */
 function deleteJob(
   { database, clock, events, requests }: RetentionTableParts,
   sql: Statements,

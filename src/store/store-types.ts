@@ -59,7 +59,7 @@ export interface Store extends JobStore, DatasetStore, OperationStore, Retention
   setMeta(key: string, value: string): void;
   findRequest(method: string, requestId: string): StoredRequest | null;
   /**
-   * What an equal call before this one made; null when this is the first. Every call with a request
+   * The result of an earlier equal call; null when this is the first. Every call with a request
    * id asks this before it looks at anything else. Throws REQUEST_ID_REUSED when the id was used
    * for another request.
    */
@@ -86,7 +86,7 @@ export interface JobStore {
   /** Every state has an entry. */
   countJobs(): Readonly<Record<JobState, number>>;
   /**
-   * What the user wants from now on. CANCEL stays, and a terminal job's intent does not change:
+   * Sets what the user wants from now on. CANCEL stays, and an ended job's intent cannot change:
    * JOB_STATE_CONFLICT. An intent that holds already is no change (no revision), but its request
    * is remembered. Throws REQUEST_ID_REUSED.
    */
@@ -121,7 +121,7 @@ export interface JobStore {
   resumeAttempt(id: string, attempt: number, point: ResumePoint, epochs: number): void;
   /** How many reports the newest earlier attempt has that has some. Throws JOB_NOT_FOUND. */
   epochsBefore(id: string, attempt: number): number;
-  /** By which all epochs that ever ended were followed, where a job's locality adapts. */
+  /** Scales that followed all epochs that ever ended, where a job's locality adapts. */
   scalesOf(id: string): readonly FollowingScale[];
   /**
    * Epochs that ended, in order; each takes a revision. Repeating a stored report changes nothing.
@@ -159,12 +159,12 @@ export interface OperationStore {
    */
   updateOperation(id: string, change: OperationChange): OperationRecord;
   getOperation(id: string): OperationRecord | null;
-  /** Those that have not ended; at the daemon's start their work died with the one before. */
+  /** Operations that have not ended; at a daemon's start their work died with the last daemon. */
   unfinishedOperations(): readonly OperationRecord[];
 }
 
 /**
- * What goes: jobs that are deleted, datasets, operations, and events behind a horizon. A job is
+ * Deletes jobs, datasets and operations, and events behind a horizon. A job is
  * deleted in one transaction, which hides it from every other method and frees its id; its files
  * and rows go afterwards in slices, stage by stage, and whoever opens the store finds how far that
  * was. Every method takes a limit and does no more work than that.
@@ -218,7 +218,7 @@ export interface DeleteHow {
 export interface StoredDeletion {
   readonly revision: number;
   readonly atMs: number;
-  /** As it was at last, without attempts and epochs. */
+  /** The job as it was at last, without attempts and epochs. */
   readonly job: JobRecord;
   readonly keepCheckpoint: boolean;
 }
@@ -254,7 +254,7 @@ export interface EventHorizon {
 export interface CompactableEvents {
   /** Newest revision that may go; `after` when none may. */
   readonly through: number;
-  /** As many as were looked at: there may be more. */
+  /** Number of events that were looked at: there may be more. */
   readonly events: number;
   readonly bytes: number;
 }
@@ -392,7 +392,7 @@ export interface StoreOptions {
   readonly checkAtOpenMaxBytes?: number;
 }
 
-/** What a transaction was for; GROUP is one of `atomically`. */
+/** Purpose of a transaction; GROUP is one of `atomically`. */
 export type StoreOp =
   | 'INSERT_JOB'
   | 'SET_INTENT'
@@ -415,5 +415,5 @@ export interface StoreObservation {
   readonly error: StoreErrorCode | null;
 }
 
-/** Whom a commit concerns: some jobs by their ids, or everybody who listens. */
+/** The jobs that a commit concerns, by their ids, or ALL for everybody who listens. */
 export type Changed = ReadonlySet<string> | 'ALL';

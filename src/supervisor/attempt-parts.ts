@@ -1,6 +1,6 @@
 import type { AttemptContext, AttemptPart } from './attempt-types.ts';
 
-/** What `work` gives, and an event of how long it took, also where it failed. */
+/** Runs `work` and emits an event of how long it took, also where it failed. */
 export async function timed<T>(
   { clock, emit }: Pick<AttemptContext, 'clock' | 'emit'>,
   part: AttemptPart,

@@ -124,7 +124,7 @@ export class AttemptRun implements SeenRun {
     waiting.abort();
   }
 
-  /** For people only: without it the job is what it is. */
+  /** Keeps the timeline, which is for people only: the job does without it. */
   async #keepTimeline(): Promise<void> {
     if (this.#startedMs === 0) return;
     const { input, log } = this.#context;
@@ -194,7 +194,7 @@ export class AttemptRun implements SeenRun {
     const told = work.look({ atMs: nowMs, snapshot }, this.#startedMs > 0);
     if (told.againMs !== null) setTimeout(() => this.#look(), told.againMs);
     this.#noteProgress(snapshot, nowMs);
-    // One that went on from its very end is complete before it has begun, and ends after that.
+    // An attempt that resumes from its very end is complete before it has begun; it ends after.
     if (this.#startedMs === 0) return;
     if (snapshot.complete && told.all) this.#options.perform(() => this.#finish.once());
   }

@@ -22,40 +22,40 @@ import type { MeasuredTimings } from './timings.ts';
 export interface AttemptInput {
   readonly jobId: string;
   readonly uid: string;
-  /** As stored: 1, 2, … without a gap. */
+  /** The number as stored: 1, 2, … without a gap. */
   readonly number: number;
-  /** The scheduler's number of it, which counts attempts that could not be stored, too. */
+  /** The scheduler's number, which counts attempts that could not be stored, too. */
   readonly ordinal: number;
   /** Attempts that may still fail while running, this one included. */
   readonly failuresLeft: number;
   readonly spec: JobSpec;
   readonly dataset: { readonly folder: string; readonly counts: DatasetCounts };
   readonly datasetDigest: string;
-  /** What the host's memory is to this daemon. */
+  /** Memory that this daemon and its children may use: the host's, or a limit. */
   readonly hostBytes: number;
-  /** In the order granted. */
+  /** Devices in the order granted. */
   readonly devices: readonly CrewDevice[];
   /** Logs of this attempt. */
   readonly logFolder: string;
-  /** What its executors did over time, once it is over. */
+  /** File of what the attempt's executors did over time, written when it is over. */
   readonly timelineFile: string;
   /** The job's checkpoint. */
   readonly checkpointFolder: string;
-  /** Of the job: where its parts below are. */
+  /** Folder of the job, which holds the folders below. */
   readonly jobFolder: string;
   /** Where the job's images are, from the newest of which it goes on. */
   readonly imagesFolder: string;
   /** Epochs that attempts before this one have reported. */
   readonly epochsReported: number;
-  /** By which those epochs were followed, where locality adapts: then they are so again. */
+  /** Scales that followed those epochs, where locality adapts: they follow them again. */
   readonly scalesRecorded: readonly FollowingScale[];
   /** Derived files, keyed by their inputs. */
   readonly cacheFolder: string;
-  /** What an inference has done so far; of other jobs nothing. */
+  /** Folder of what an inference has done so far; other jobs have none. */
   readonly inferenceFolder: string;
-  /** What it leaves: there once all of it is. */
+  /** Folder of an inference's predictions, which appears once it is complete. */
   readonly predictionsFolder: string;
-  /** Of an inference: the dataset that its model was trained on; null where there is none. */
+  /** The dataset that an inference's model was trained on; null where there is none. */
   readonly trainedDataset: AttemptInput['dataset'] | null;
 }
 
@@ -68,7 +68,7 @@ export interface AttemptContext {
   readonly emit: (event: AttemptEvent) => void;
 }
 
-/** What of an attempt's phases takes time of its own, for traces. */
+/** Parts of an attempt's phases that take time of their own, for traces. */
 export type AttemptPart =
   | 'read dataset'
   | 'propagate'
@@ -82,23 +82,23 @@ export type AttemptPart =
 export type AttemptEvent =
   | { readonly kind: 'phase'; readonly phase: JobPhase }
   | { readonly kind: 'prepared' }
-  /** Something within a phase, which began so long ago. */
+  /** A part of a phase ended, which began `ms` ago. */
   | { readonly kind: 'partEnded'; readonly part: AttemptPart; readonly ms: number }
   | {
       readonly kind: 'calibrated';
       readonly timings: MeasuredTimings;
       /** M, and what the queue will hold. */
       readonly epoch: { readonly batches: number; readonly slots: number };
-      /** Of devices with memory of their own. */
+      /** Room for standby Trainers on devices with memory of their own. */
       readonly standbyRoom: readonly StandbyRoom[];
-      /** By their number, the devices whose links Trainers miss least. */
+      /** For each number of Samplers the devices whose links Trainers miss least. */
       readonly samplerSets: readonly (readonly string[])[];
     }
-  /** It goes on from an image; so many epochs were reported before. */
+  /** The attempt resumes from an image; so many epochs were reported before. */
   | { readonly kind: 'resumed'; readonly point: ResumePoint; readonly epochs: number }
-  /** An image could not be written, where the one before could; null: now they can again. */
+  /** An image could not be written, after one that could; null: images can be written again. */
   | { readonly kind: 'imageTried'; readonly error: string | null }
-  /** What the plan says of caches has changed in one of its sentences. */
+  /** One of the plan's sentences about caches has changed. */
   | { readonly kind: 'cacheSeen'; readonly cache: CachePlan }
   | { readonly kind: 'executorSpawned'; readonly role: ExecutorRole }
   | { readonly kind: 'executorReady'; readonly executor: string }
@@ -109,7 +109,7 @@ export type AttemptEvent =
       readonly exit: ExecutorExit;
     }
   | { readonly kind: 'progress'; readonly committedBatches: number }
-  /** In order, at least one. */
+  /** Reports in order, at least one. */
   | {
       readonly kind: 'epochsEnded';
       readonly reports: readonly EpochReport[];
@@ -148,7 +148,7 @@ export interface LaunchPlan {
   readonly timings: Omit<MeasuredTimings, 'parts'>;
 }
 
-/** What the plan view shows beside the split. */
+/** Facts that the plan view shows beside the split. */
 export interface LaunchFacts {
   readonly queueCapacity: number;
   readonly slotBytes: number;

@@ -17,15 +17,15 @@ import type { Look } from './look.ts';
  * asked here (src/work), while children are spawned, watched and reaped in the same way for all.
  */
 export interface AttemptWork {
-  /** What devices keep, as far as it is known. */
+  /** Plan of the rows that devices keep, as far as it is known. */
   readonly cachePlan: CachePlan;
   /** Makes all that executors need before any of them starts; false when it was stopped. */
   prepare(isStopped: () => boolean): Promise<boolean>;
-  /** What a trial's crew of so many executors shares. */
+  /** The parts that a trial's crew of so many executors shares. */
   trial(executorCount: number): CrewParts;
-  /** Notes what a trial of so many executors measured; what the scheduler is told of it. */
+  /** Notes what a trial of so many executors measured; returns what the scheduler is told. */
   tried(snapshot: SegmentSnapshot, executorCount: number): Omit<Calibration, 'kind'>;
-  /** What the crew of a run on these seats shares, and what people are told of it. */
+  /** The parts that the crew of a run on these seats shares, and the facts told to people. */
   launch(executors: readonly Seat[]): { readonly parts: CrewParts; readonly facts: LaunchFacts };
   /** The run of the crew that was launched, before any executor is spawned. */
   run(crew: RunningCrew): RunningWork;
@@ -52,7 +52,7 @@ export interface RunningWork {
   /** Units of work that are done: a number that grows while the job goes on. */
   done(snapshot: SegmentSnapshot): number;
   progress(facts: ProgressFacts): JobProgress;
-  /** What is to be written for good, once the segment is complete and all was told. */
+  /** The work to be written for good, once the segment is complete and all was told. */
   final(): Promise<FinalWork>;
   /** Once no executor is left: writes down where the work stands, if that is worth it. */
   keep(isWorthIt: boolean): Promise<void>;

@@ -42,31 +42,31 @@ import { unwatched, Watchdog, type Watched } from './watchdog.ts';
  * they held reclaimed. A trial and a job's run are one crew each.
  */
 
-/** What Trainers are told of each other's rows. */
+/** Views of Trainers on each other's rows. */
 export interface PlacedViews {
-  /** By the device's name; empty: each Trainer has a plain cache. */
+  /** Views by the device's name; empty: each Trainer has a plain cache. */
   readonly views: ReadonlyMap<string, RowPlacement>;
-  /** Ranks below it are some device's: Samplers mark as far. */
+  /** Ranks below this are held by some device; Samplers mark ranks up to it. */
   readonly endRank: number;
 }
 
-/** What the executors of a crew share, as the work of their job has it. */
+/** Parts that the executors of a crew share, made by the work of their job. */
 export interface CrewParts {
   readonly segment: SegmentSpec;
   /** Null for a trial: nothing is evaluated, and orderly ends are told by its result alone. */
   readonly evaluation: EvaluationPlan | null;
-  /** By the device's name. */
+  /** Descriptors of topologies by the device's name. */
   readonly topologyFds: ReadonlyMap<string, number>;
   readonly dataset: DatasetLocation;
   /** Folder of a propagation's row files; empty where batches are blocks. */
   readonly rowsFolder: string;
-  /** What is predicted in place of being evaluated. */
+  /** Options of predictions, which take the place of evaluations. */
   readonly prediction: PredictionOptions;
   /** Opens a file of hidden rows that outlives the crew; null: it makes one without a name. */
   readonly openHiddenRows: (() => number) | null;
   readonly layout: JobLayout;
   readonly memory: MemoryPlan;
-  /** Empty: no order was made and nothing is cached. */
+  /** Path of the order that caches follow; empty: none was made and nothing is cached. */
   readonly orderPath: string;
   /** Path of the favoured-nodes file; empty where locality is off. */
   readonly favouredPath: string;
@@ -91,7 +91,7 @@ export interface CrewOptions extends CrewParts {
   readonly onReady: (executor: string) => void;
   /** After the process was reaped and what it held was reclaimed. */
   readonly onExited: (executor: string, outcome: ExecutorOutcome, exit: ExecutorExit) => void;
-  /** It stalled, and its SIGKILL has no effect: what it holds will not come back. */
+  /** An executor stalled and SIGKILL has no effect: what it holds will not come back. */
   readonly onUnkillable: (seat: LivingSeat) => void;
 }
 
@@ -201,7 +201,7 @@ export class Crew {
     if (this.#stop.signal.aborted) process.kill();
   }
 
-  /** One scan: who became ready, who stalled. */
+  /** Scans once for executors that became ready or stalled. */
   watch(snapshot: SegmentSnapshot): void {
     const nowMs = this.#options.clock.monotonicMs();
     this.#watchdog.begin(nowMs);
@@ -222,7 +222,7 @@ export class Crew {
   /** Asks everyone to stop, kills after `graceMs`. Resolves to those that could not be killed. */
   async stop(graceMs: number): Promise<readonly LivingSeat[]> {
     this.#stop.abort();
-    // Who is half-way up becomes a member first, or its process would outlive the attempt.
+    // A starting executor becomes a member first, or its process would outlive the attempt.
     await Promise.allSettled(this.#spawning);
     const members = [...this.#members.values()];
     if (!this.#closed) this.#options.native.segmentAbort(this.segment, 'the attempt was stopped');
@@ -348,7 +348,7 @@ export class Crew {
     return Math.max(trainerRows, standbyRows, pinnedRows, placed.endRank);
   }
 
-  /** What a Trainer on cores caches lies in the memory of its own history, where it has one. */
+  /** Rows that a Trainer on cores caches in its own history's memory, where it has a history. */
   #besideOwnHistory(role: ExecutorRole, device: number): CachedRows {
     const { cache, devices } = this.#options;
     if (devices[device]?.accelerator !== undefined) return noCachedRows;
@@ -388,7 +388,7 @@ export class Crew {
         TAKEN: this.#reclaimed.TAKEN + held.taken,
       };
     } catch (error) {
-      // What it held stays held; the attempt makes no progress and is ended for that.
+      // What the executor held stays held; the attempt is ended because it makes no progress.
       this.#options.log.error('executor.unreclaimed', { ...seat, error: messageOf(error) });
     }
   }

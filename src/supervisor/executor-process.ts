@@ -44,7 +44,7 @@ export interface SpawnOptions {
   readonly hostTierFd?: number | null | undefined;
   readonly threads: number;
   readonly instructionSet: InstructionSet;
-  /** Of what multiplies matrices; unset: nothing that decides bits. */
+  /** Library that multiplies matrices; unset: no product decides bits. */
   readonly matrixLibrary?: MatrixLibrary;
   readonly determinism: Determinism;
   /** The device, where it is more than cores. */
@@ -59,27 +59,27 @@ export interface SpawnOptions {
 export interface ExitStatus {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** What it said at the end; null when it died without a word. */
+  /** The process's last message; null when it died without one. */
   readonly said: EndMessage | null;
   readonly logTail: string;
-  /** The file that it died of, where it was mapped; null otherwise. */
+  /** The mapped file whose failed read killed the process; null otherwise. */
   readonly unreadable: string | null;
 }
 
 export interface ExecutorProcess {
   readonly pid: number;
   readonly logPath: string;
-  /** What it writes to its OUTPUT; null without one. */
+  /** Stream of what the process writes to its OUTPUT; null without one. */
   readonly output: Readable | null;
   /** Resolves when the process has been reaped; never rejects. */
   readonly exited: Promise<ExitStatus>;
   kill(): void;
-  /** SIGTERM, and SIGKILL when that is not enough. */
+  /** Sends SIGTERM, and SIGKILL when that is not enough. */
   end(): void;
 }
 
 const logTailBytes = 4096;
-/** What a process may still do once it was told to end. */
+/** Time that a process has to end after SIGTERM. */
 const termMs = 1000;
 
 /** Two levels up both from src/supervisor/ and from dist/supervisor/: the built executor. */
@@ -194,7 +194,7 @@ export function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
       !/^(ATEN_|TORCH_|LD_PRELOAD)/.test(name) &&
       // Node's would load code, write files, or open a debugger.
       !/^NODE_/.test(name) &&
-      // Who tells the service manager about the daemon is the daemon.
+      // Only the daemon itself tells the service manager about the daemon.
       !/^(NOTIFY_SOCKET|WATCHDOG_)/.test(name) &&
       !acceleratorVariables.test(name),
   );
@@ -234,7 +234,7 @@ const openblasCores = {
   NEON: 'ARMV8',
 } as const;
 
-/** Its products of bfloat16 use what the processor has of them, where vectors are not narrower. */
+/** oneDNN's bfloat16 products use the processor's instructions unless vectors are narrower. */
 const oneDnnLimits = {
   SCALAR: { ONEDNN_MAX_CPU_ISA: 'SSE41' },
   AVX2: { ONEDNN_MAX_CPU_ISA: 'AVX2' },

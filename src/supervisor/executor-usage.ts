@@ -16,7 +16,7 @@ interface Usage {
 
 /** USER_HZ: what the kernel counts in towards programs, whatever it uses itself. */
 const ticksPerSecond = 100;
-/** Of utime and stime, counted from behind the command, which may hold anything (proc(5)). */
+/** Positions of utime and stime after the command, which may hold any character (proc(5)). */
 const utimeAt = 11;
 const stimeAt = 12;
 
@@ -31,7 +31,7 @@ export class ExecutorUsage {
     }
   }
 
-  /** As of the last look; 0 when it was never seen. */
+  /** Resident memory at the last look; 0 when the executor was never seen. */
   residentBytes({ incarnation }: Pick<Executor, 'incarnation'>): number {
     return this.#byIncarnation.get(incarnation)?.residentBytes ?? 0;
   }

@@ -9,7 +9,7 @@ import type { RunningWork } from './attempt-work.ts';
 export interface CheckpointCounts {
   readonly ok: number;
   readonly failed: number;
-  /** Of the newest; 0 before the first. */
+  /** Size of the newest checkpoint; 0 before the first. */
   readonly bytes: number;
   readonly lastSuccessAtMs: number | null;
 }
@@ -40,7 +40,7 @@ export class Finish {
     return this.#counts;
   }
 
-  /** With the first call, all epochs having been reported. Rejects with what cannot be written. */
+  /** Writes at the first call, after all epochs were reported. Rejects if writing fails. */
   async once(): Promise<void> {
     if (this.#writing !== null) return;
     this.#writing = this.#write();
@@ -50,7 +50,7 @@ export class Finish {
   /** Resolves when nothing is being written: the model is durable, or its failure was told. */
   async stop(): Promise<void> {
     this.#stop.abort();
-    // Nobody waits for hours of writing that are not wanted any more.
+    // A long write that nobody wants any more is stopped, not awaited.
     await this.#work.stop();
     await this.#writing?.catch(() => {});
   }

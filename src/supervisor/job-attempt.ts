@@ -37,7 +37,7 @@ export class JobAttempt {
   readonly #work: AttemptWork;
   /** The trial's, then the run's; null while there is none. */
   #crew: Crew | null = null;
-  /** From its launch on. */
+  /** The run, from its launch on; null before. */
   #run: AttemptRun | null = null;
   #ended = false;
   #stopping = false;
@@ -53,12 +53,12 @@ export class JobAttempt {
     this.#work = begin(this.#context);
   }
 
-  /** What devices keep, as far as it is known. */
+  /** Plan of the rows that devices keep, as far as it is known. */
   get cachePlan(): CachePlan {
     return this.#work.cachePlan;
   }
 
-  /** What its executors did since its launch. */
+  /** What the run's executors did since its launch. */
   get seen(): SeenRun {
     return this.#run ?? nothingSeen;
   }
@@ -195,7 +195,7 @@ export function attemptFailureOf(error: unknown): AttemptFailure {
   if (error instanceof CheckpointError) return 'CHECKPOINT_WRITE_FAILED';
   if (error instanceof TaskStalled) return 'EXECUTOR_STALLED';
   if (error instanceof TaskDied) return 'EXECUTOR_CRASHED';
-  // Of a Propagator or an inference, which are told apart by their reasons.
+  // Errors of a Propagator or an inference carry reasons that say what failed.
   const own = error instanceof GnndError ? error.reason : '';
   for (const reason of ownReasons) if (own === reason) return reason;
   const code = nativeCodeOf(error);

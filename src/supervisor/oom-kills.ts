@@ -39,7 +39,7 @@ export function createOomKills(count: () => number = oomKillsSoFar): OomKills {
   };
 }
 
-/** Of the control groups around this process and, where none counts, of the host. */
+/** The largest count of OOM kills, of the control groups around this process or of the host. */
 export function oomKillsSoFar(read: (path: string) => string | null = readText): number {
   const groups = limitFilesOf(read('/proc/self/cgroup') ?? '').flatMap((limit) => {
     const folder = dirname(limit);

@@ -3,9 +3,9 @@ import { appendFileSync, readdirSync, readFileSync } from 'node:fs';
 /** What the kernel says of a process of ours; nothing where it is gone. */
 
 export interface ProcessState {
-  /** By a signal or a debugger: it does not even run. */
+  /** Whether a signal or a debugger stopped the process. */
   readonly isStopped: boolean;
-  /** Of all its threads so far. */
+  /** CPU time of all its threads so far. */
   readonly cpuMs: number;
 }
 
@@ -56,7 +56,7 @@ function placeOf(folder: string): string {
   const frames = [...(read(`${folder}/stack`) ?? '').matchAll(/^\[<\S+>\] (\w+)/gm)];
   const names = frames.slice(0, framesMax).map(([, name]) => name);
   const stack = names.length === 0 ? '' : `, stack ${names.join(' < ')}`;
-  // Its number alone: what it was called with tells threads apart that do the same.
+  // Only the call's number: its arguments would tell threads apart that do the same.
   const [call = '?'] = of('syscall').split(' ');
   return `${of('comm')}, ${state}, in ${of('wchan')}, call ${call}${stack}`;
 }

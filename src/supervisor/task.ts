@@ -25,10 +25,10 @@ export interface TaskOptions {
   /** Unset: none. */
   readonly hostTierFd?: number;
   readonly logPath: string;
-  /** Of libraries that read it when they load. */
+  /** Number of threads of libraries that read it when they load. */
   readonly threads: number;
   readonly instructionSet: InstructionSet;
-  /** Of what multiplies matrices. */
+  /** Library that multiplies matrices. */
   readonly matrixLibrary?: MatrixLibrary;
   /** The device that it works on; unset: none but cores. */
   readonly accelerator?: Accelerator | undefined;
@@ -49,14 +49,14 @@ export class TaskError extends Error {
   }
 }
 
-/** Its process did not run, by nobody's order that is known. */
+/** The task's process did not run, and no known order stopped it. */
 export class TaskStalled extends TaskError {
   constructor(message: string) {
     super('INTERNAL', message);
   }
 }
 
-/** Its process died, and not of a file: of a signal, or with a code that says nothing. */
+/** The task's process died of a signal or with an unknown exit code, and not of a file. */
 export class TaskDied extends TaskError {
   constructor(message: string) {
     super('INTERNAL', message);

@@ -7,19 +7,19 @@ import type { Look } from './look.ts';
 
 /** More than a screen has room to tell apart; kept in memory and, after its end, in a file. */
 export const stretchesMax = 240;
-/** Of all stretches together: a message of 4 MiB holds so many. */
+/** Most times that all stretches may have together: a message of 4 MiB holds so many. */
 const timesMax = 20_000;
 
 /** Numbers of an executor's times that add up from stretch to stretch; others are of the end. */
 type Amount = Exclude<keyof ExecutorTimes, 'role' | 'device' | 'cacheBorder' | 'cacheGivenUpRows'>;
 type Times = { -readonly [K in keyof ExecutorTimes]: ExecutorTimes[K] };
 
-/** As it is kept in a file. */
+/** Text of a timeline as it is kept in a file. */
 export function timelineText(timeline: JobTimeline): string {
   return toJson(timeline, jobTimeline, 'a timeline');
 }
 
-/** Of an attempt that is over; null where there is none that can be read. */
+/** Reads the timeline of an attempt that is over; null where none can be read. */
 export async function readTimeline(file: string): Promise<JobTimeline | null> {
   try {
     return fromJson(jobTimeline)(await readFile(file, 'utf8'), file);
@@ -28,7 +28,7 @@ export async function readTimeline(file: string): Promise<JobTimeline | null> {
   }
 }
 
-/** What an executor does one at a time; extraction may run beside training. */
+/** Activities that an executor does one at a time; extraction may run beside training. */
 const exclusive = [
   ...['sampleNs', 'markNs', 'copyNs', 'pruneNs', 'trainNs', 'applyNs', 'evaluateNs'],
   ...['waitEnqueueNs', 'waitDequeueNs', 'waitDueNs', 'waitTurnNs', 'waitExtractNs'],

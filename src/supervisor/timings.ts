@@ -10,7 +10,7 @@ export interface MeasuredTimings {
     readonly trainNs: number;
     readonly standbyExtractNs: number;
     readonly standbyTrainNs: number;
-    /** Of a step. */
+    /** Time to apply one step. */
     readonly applyNs: number;
     readonly prefetch: boolean;
   };

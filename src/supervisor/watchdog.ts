@@ -27,7 +27,7 @@ export const unwatched = (): Watched => ({ stoppedSinceMs: null, cpu: null, comp
 
 export interface Stall {
   readonly silentMs: number;
-  /** For people: what it did not do. */
+  /** What the executor did not do, in words for people. */
   readonly why: string;
 }
 
@@ -44,7 +44,7 @@ export class Watchdog {
   readonly #limits: WatchdogLimits;
   readonly #stateOf: (pid: number) => ProcessState | null;
   #lastMs: number | null = null;
-  /** Nobody was silent before. */
+  /** End of the daemon's last freeze; silence before it does not count. */
   #thawedMs = 0;
 
   constructor(limits: WatchdogLimits, stateOf: (pid: number) => ProcessState | null) {

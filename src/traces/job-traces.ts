@@ -42,7 +42,7 @@ export interface JobTraces {
 }
 
 export interface TraceOptions {
-  /** Of this daemon. */
+  /** Version of this daemon. */
   readonly version: string;
   readonly log: Log;
 }
@@ -79,13 +79,13 @@ const phaseSpans: Readonly<Record<JobPhase, string>> = {
   PREDICTING: 'predict',
 };
 
-/** What of a job is open: the job, PENDING or an attempt below it, a phase below that. */
+/** Open spans of a job: the job, PENDING or an attempt below it, a phase below that. */
 interface OpenJob {
   readonly root: Span;
   /** `wait` or `attempt`. */
   part: Span | null;
   phase: Span | null;
-  /** Of the phase TRAINING; epochs may end after it. */
+  /** Span of the phase TRAINING; epochs may end after it. */
   training: Span | null;
 }
 
@@ -161,7 +161,7 @@ class Traces implements JobTraces {
     await this.#provider.shutdown().catch(() => {});
   }
 
-  /** One that another daemon began has the same root; it is told by the daemon that ends it. */
+  /** A job that another daemon began has the same root; the daemon that ends it tells it. */
   #openJob(before: JobRecord): OpenJob {
     const spec = before.effectiveSpec;
     this.#ids.next = idsOf(before.uid);

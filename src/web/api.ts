@@ -30,7 +30,7 @@ export class ApiError extends Error {
 
 const tokenKey = 'gnnd-token';
 
-/** Of this tab and this server alone; no cookie, which other servers of a host would get, too. */
+/** Keeps the token for this tab and server; other servers of the host would get a cookie, too. */
 export function storeToken(token: string): void {
   if (token === '') sessionStorage.removeItem(tokenKey);
   else sessionStorage.setItem(tokenKey, token);

@@ -164,7 +164,7 @@ function textOf(line: Line, value: number | null | undefined): string {
   return line.share === true ? `${(100 * value).toFixed(1)} %` : short(value);
 }
 
-/** Of the page's style, which knows light and dark. */
+/** A colour of the page's style, which knows light and dark. */
 function colorOf(element: Element, name: string): string {
   return getComputedStyle(element).getPropertyValue(name).trim();
 }

@@ -46,7 +46,7 @@ export class JobFeed {
     return this.#state;
   }
 
-  /** That ended in the attempt, as far as was told. */
+  /** Number of epochs that ended in the attempt, as far as was told. */
   get epochCount(): number {
     return Math.max(this.#epochCount, this.#job?.numEpochs ?? 0);
   }
@@ -104,7 +104,7 @@ export class JobFeed {
     this.#become(isDeleted ? { kind: 'GONE', message: 'the job was deleted' } : { kind: 'LIVE' });
   }
 
-  /** What a snapshot lacks of the beginning is fetched where that is not too much. */
+  /** Fetches the first epochs if the snapshot lacks them and they are not too many. */
   async #begin({ attempt, epochs, job }: WatchJobResponse, signal: AbortSignal): Promise<void> {
     this.#epochs = newEpochs();
     this.#attempt = attempt;
@@ -127,7 +127,7 @@ export class JobFeed {
 
   #addEpochs(attempt: number, epochs: readonly EpochReport[]): void {
     if (attempt !== this.#attempt) {
-      // One that goes on tells its own epochs only; the chart keeps those before.
+      // An attempt that goes on tells its own epochs only; the chart keeps earlier ones.
       this.#attempt = attempt;
       if (epochs[0]?.epoch === 0) this.#epochs = newEpochs();
     }

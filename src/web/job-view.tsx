@@ -24,7 +24,7 @@ const metricLines: readonly Line[] = [
   { label: 'training accuracy', color: '--train-accuracy', share: true, dashed: true },
   { label: 'validation accuracy', color: '--val-accuracy', share: true },
 ];
-/** Of other metrics than accuracy: the one that decides, and the next beside it (job-feed.ts). */
+/** Lines of a job; not by accuracy: the metric that decides and the next one (job-feed.ts). */
 function linesOf(job: Job): readonly Line[] {
   const metrics = job.result?.bestValMetrics ?? job.progress?.valMetrics ?? [];
   const [first, second] = metrics;

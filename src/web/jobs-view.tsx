@@ -115,7 +115,7 @@ function JobRow({ job }: { readonly job: Job }) {
   );
 }
 
-/** What decides: of the best parameters once they are there, else of the last evaluation. */
+/** The deciding metric of the best parameters once they exist, else of the last evaluation. */
 function validationOf(job: Job): Metric | undefined {
   if (isInference(job)) return undefined;
   const { result, progress, epochs } = job;

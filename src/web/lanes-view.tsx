@@ -145,7 +145,7 @@ function drawLane(canvas: HTMLCanvasElement, { lane, ends, cursor }: LaneProps):
   context.fillRect(Math.min(width - 1.5, x), 0, 1.5, laneHeight);
 }
 
-/** Of the whole attempt: the share of each executor's time that each stage had. */
+/** The share of each executor's time that each stage had over the whole attempt. */
 export function StagesTable({ timeline }: { readonly timeline: JobTimeline }) {
   const { lanes } = lanesOf(timeline);
   if (lanes.length === 0) return null;

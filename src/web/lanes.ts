@@ -46,9 +46,9 @@ export const activities: readonly Activity[] = [
 export interface Lane {
   readonly device: string;
   readonly role: ExecutorRole;
-  /** By stretch, then by activity: its share of the stretch, 0 to 1. */
+  /** Share of each stretch, 0 to 1, by stretch and then by activity. */
   readonly shares: readonly (readonly number[])[];
-  /** By activity, nanoseconds in all. */
+  /** Total nanoseconds by activity. */
   readonly totalNs: readonly number[];
   readonly durationNs: number;
 }
@@ -56,7 +56,7 @@ export interface Lane {
 export interface Lanes {
   /** Seconds from the start to the end of each stretch. */
   readonly ends: readonly number[];
-  /** By device, in the order in which they came. */
+  /** Lanes by device, in the order in which devices came. */
   readonly lanes: readonly Lane[];
 }
 
@@ -108,7 +108,7 @@ export function hitRatesOf(timeline: JobTimeline): (number | null)[][] {
   return [[...lanesOf(timeline).ends], rates];
 }
 
-/** Of all that was read; null before anything was. */
+/** Hit rate over all rows that were read; null before any was. */
 export function hitRate(executors: readonly ExecutorTimes[]): number | null {
   const cached = executors.reduce((sum, { cachedRows }) => sum + Number(cachedRows), 0);
   const read = executors.reduce((sum, one) => sum + Number(one.peerRows + one.readRows), 0);

@@ -47,7 +47,7 @@ function PerBatch({ plan, measured }: PlanProps) {
     ['Trainer (E, T)', plan.trainerBatchNs, measured?.trainerBatchNs],
     ['standby Trainer', plan.standbyBatchNs, measured?.standbyBatchNs],
   ] as const;
-  // Nobody makes batches for an inference.
+  // An inference has no batches.
   if (rows.every(([, planned, seen]) => planned + (seen ?? 0n) === 0n)) return null;
   return (
     <table>

@@ -3,7 +3,7 @@ import type { PropagationMaker } from '../prepare/propagation-types.ts';
 import type { Topologies } from '../prepare/topologies.ts';
 import type { AttemptContext } from '../supervisor/attempt-types.ts';
 
-/** What the work of an attempt has beside that: what is made of datasets, for all jobs. */
+/** Adds to an attempt's context what is made of datasets for all jobs. */
 export interface WorkContext extends AttemptContext {
   readonly topologies: Topologies;
   readonly witness: DataWitness;

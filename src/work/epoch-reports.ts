@@ -37,7 +37,7 @@ export class EpochReports {
     return this.#last;
   }
 
-  /** Of the last evaluation; none before the first. */
+  /** Metrics of the last evaluation; none before the first. */
   get valMetrics(): readonly Metric[] {
     return this.#valMetrics;
   }
@@ -58,7 +58,7 @@ export class EpochReports {
     }
   }
 
-  /** Those that have ended since, in order, at most `epochsAtOnce`. */
+  /** Reports epochs that ended since the last call, in order, at most `epochsAtOnce`. */
   take(segment: SegmentHandle, look: Look): readonly EpochReport[] {
     const reports: EpochReport[] = [];
     while (this.#count < look.snapshot.epochsToTrain && reports.length < epochsAtOnce) {
@@ -75,7 +75,7 @@ export class EpochReports {
     return reports;
   }
 
-  /** One that was reported before, without the executors' times; null when there is none. */
+  /** Repeats an earlier report, without the executors' times; null when there is none. */
   again(segment: SegmentHandle, epoch: number): EpochReport | null {
     if (epoch < 0 || epoch >= this.#count) return null;
     const found = this.#native.segmentEpoch(segment, epoch);

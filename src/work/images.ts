@@ -24,12 +24,12 @@ interface Place {
 export class Images {
   readonly #context: AttemptContext;
   readonly #segment: SegmentHandle;
-  /** Where the last one was due. */
+  /** Place where the last image was due. */
   #last: Place;
-  /** Of the newest one; -1 = none. */
+  /** Version of the newest image; -1 = none. */
   #version = -1;
   #writing: Promise<void> | null = null;
-  /** No other one before this, on the monotonic clock. */
+  /** No further image is written before this time of the monotonic clock. */
   #nextMs = 0;
   #isFailing = false;
 
@@ -56,7 +56,7 @@ export class Images {
     });
   }
 
-  /** One of where the segment stands, unless the newest is that already. Never rejects. */
+  /** Writes an image of the segment's present version unless it exists. Never rejects. */
   async writeLast({ version }: Pick<SegmentSnapshot, 'version'>): Promise<void> {
     await this.#writing;
     if (version > this.#version) await this.#write();

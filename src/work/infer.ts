@@ -67,7 +67,7 @@ export class InferAttempt implements AttemptWork {
     return untried();
   }
 
-  /** One evaluation of the nodes that are predicted; there is no queue. */
+  /** Launches one evaluation of the nodes to be predicted; there is no queue. */
   launch(executors: readonly Seat[]): ReturnType<AttemptWork['launch']> {
     const { native, input } = this.#context;
     const { layout } = this.#preparation.made;
@@ -165,7 +165,7 @@ class InferenceRun implements RunningWork {
   }
 }
 
-/** What this attempt computed; what an earlier one did is not among it. */
+/** Chunks and rows that this attempt computed, without those of earlier attempts. */
 function computedIn({ executors }: SegmentSnapshot) {
   const total = (counter: number) =>
     executors.reduce((sum, executor) => sum + (executor.counters[counter] ?? 0), 0);

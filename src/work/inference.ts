@@ -30,7 +30,7 @@ import { readTrainedModel, type TrainedModel } from './trained-model.ts';
 export interface InferenceWork {
   readonly parameters: Float32Array;
   readonly prediction: PredictionOptions;
-  /** To be predicted. */
+  /** Number of nodes to be predicted. */
   readonly nodes: number;
 }
 
@@ -82,7 +82,7 @@ export function inferenceSegment(
   };
 }
 
-/** Of hidden rows; the caller's to close. */
+/** Opens the file of hidden rows; the caller closes it. */
 export function openHiddenRows({ inferenceFolder }: AttemptInput, bytes: number): number {
   const path = join(inferenceFolder, 'hidden.bin');
   const fd = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o640);
@@ -176,15 +176,15 @@ async function listTargets(input: AttemptInput, task: TaskOptions): Promise<void
   throw new GnndError('SPEC_INVALID', `spec.inference.${field}: ${text}`);
 }
 
-/** What the dataset calls its nodes; null: it has no names. */
+/** Path of the file of the nodes' names; null: the dataset has no names. */
 function namesOf({ dataset }: AttemptInput): string | null {
   const path = join(dataset.folder, 'names.txt');
   return existsSync(path) ? path : null;
 }
 
 /**
- * What the dataset calls its classes, by number; null: it has no names. Of another dataset than the
- * model's own none are told, whose classes may be others.
+ * Names of the dataset's classes, by number; null: it has none, or it is another dataset than the
+ * model's own, whose classes may be others.
  */
 async function classNamesOf({ spec, dataset, datasetDigest }: AttemptInput) {
   if (spec.inference.trainedOn !== datasetDigest) return null;
@@ -198,7 +198,7 @@ function targetsIn(folder: string): number {
   return (bytes.length - (10 + bytes.readUInt16LE(8))) / Uint32Array.BYTES_PER_ELEMENT;
 }
 
-/** What is told with the files: of spec and dataset alone, so no job's name is among it. */
+/** Facts told with the files; they follow from spec and dataset and contain no job's name. */
 function factsOf(
   { spec, datasetDigest }: AttemptInput,
   nodes: number,

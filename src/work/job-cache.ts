@@ -30,7 +30,7 @@ import type { TaskOptions } from '../supervisor/task.ts';
 import type { WorkContext } from './context.ts';
 import { type PlacedRows, placeRows, samplerSetsOf, withMeasured } from './placed-rows.ts';
 
-/** Of what an attempt has prepared. */
+/** The part of an attempt's prepared inputs that ranking needs. */
 interface RankInputs {
   readonly dataset: DatasetLocation;
   readonly layout: Pick<JobLayout, 'sampling'>;
@@ -59,14 +59,14 @@ export class JobCache {
   #favouredPath = '';
   /** Null before the launch, and where no two Trainers have memory of their own. */
   #placed: PlacedRows | null = null;
-  /** Of trial batches; 0 = not measured yet. */
+  /** Memory that trial batches took; 0 = not measured yet. */
   #workBytes = 0;
-  /** What others than us took of a Trainer's device while it tried. */
+  /** Memory of a Trainer's device that others than gnnd took during the trial. */
   #besideBytes = 0;
   #evaluationBytes = 0;
   /** What a Sampler takes of a device; the topology alone until a trial has run. */
   #samplerBytes: number | null = null;
-  /** Not before it is prepared. */
+  /** Known once the cache is prepared; false before. */
   #featuresOnDisk = false;
 
   constructor(
@@ -100,7 +100,7 @@ export class JobCache {
     return this.#tier.fd;
   }
 
-  /** What Trainers are told of each other's rows, by their devices' names. */
+  /** What each Trainer is told of the others' rows, by its device's name. */
   get placed(): PlacedViews {
     return this.#placed ?? { views: new Map(), endRank: 0 };
   }
@@ -116,7 +116,7 @@ export class JobCache {
     this.#placed = placeRows({ spec, ...sizes, devices, trainers });
   }
 
-  /** Which devices had better sample, by their number; empty where it does not matter. */
+  /** For each number of Samplers the devices that should sample; empty: it does not matter. */
   samplerSets(): readonly (readonly string[])[] {
     const { spec, devices } = this.#input;
     const { trainerRows, rowBytes } = this.plan;
@@ -141,7 +141,7 @@ export class JobCache {
     return { rows: Math.max(trainerRows, standbyRows), rowBytes };
   }
 
-  /** As far as it is known. */
+  /** The plan as far as it is known. */
   get plan(): CachePlan {
     return { ...this.#sizes(), placement: this.#placed?.plan ?? null };
   }
@@ -196,19 +196,19 @@ export class JobCache {
       this.#workBytes = Math.max(0, ...workBytes);
       return;
     }
-    // What evaluations take on the device is in its workspace, from a Trainer's start.
+    // A Trainer's workspace includes the memory of evaluations from its start on.
     this.#workBytes = held;
     this.#besideBytes = takenBeside(executors, devices);
     this.#samplerBytes = layout.memory.samplerDeviceBytes;
     this.#tier.tried(executors, this.#rowsKept());
   }
 
-  /** A run's executors, where no trial said it: whether the plan has a new sentence. */
+  /** Looks at a run's executors if there was no trial; true: the plan has a new sentence. */
   seen(executors: readonly ExecutorSnapshot[]): boolean {
     return this.#tier.noteRefusal(executors, this.#rowsKept());
   }
 
-  /** What the run's batches have read so far beside what was expected; false: nothing placed. */
+  /** Notes what the run's batches read so far beside the plan; false: no rows are placed. */
   read(executors: readonly ExecutorSnapshot[]): boolean {
     if (this.#placed === null || this.#placed.views.size === 0) return false;
     this.#placed = withMeasured(this.#placed, this.#input.devices, executors);
@@ -271,7 +271,7 @@ export class JobCache {
     const { devices, logFolder, spec } = this.#input;
     return {
       stallMs: spec.timeouts.stallMs,
-      // All of the job's: nothing else runs before it is prepared.
+      // All cores of the job, because nothing else of it runs before it is prepared.
       cores: [...new Set(devices.flatMap(({ cores }) => cores))],
       topologyFd,
       logPath: join(logFolder, `${name}.log`),

@@ -45,7 +45,7 @@ export class JobInference {
   }
 
   /**
-   * By what features are to be standardised, where that is not what their own dataset says. Rejects
+   * Moments to standardise features by, where those are not their own dataset's. Rejects
    * with GnndError DATASET_CORRUPT where nobody can tell any more.
    */
   features(): Promise<MomentsFile | null> {
@@ -60,8 +60,8 @@ export class JobInference {
   }
 
   /**
-   * What a propagation for these nodes is beside its job's own: of all nodes, unless they are a
-   * split; standardised by the training's moments, where its dataset is another one.
+   * How a propagation for these nodes differs from one for training: it is of all nodes unless
+   * they are a split, and standardised by the training's moments where its dataset is another.
    */
   async rowSource(): Promise<Pick<PropagationSource, 'allNodes' | 'moments'>> {
     const { nodes } = this.#context.input.spec.inference;
@@ -73,7 +73,7 @@ export class JobInference {
     };
   }
 
-  /** With the files that `rowSource` means. */
+  /** The files of the moments that `rowSource` names. */
   async givenMoments(): Promise<GivenMoments> {
     const { features, rowsFolder } = await this.#rowMoments();
     return { features, rowsFolder };
@@ -119,7 +119,7 @@ export class JobInference {
     return { folder, digest: hash.digest('hex') };
   }
 
-  /** Of an export; beside what is derived by them. */
+  /** Writes the moments of an export beside what is derived by them. */
   async #written(moments: Moments): Promise<MomentsFile> {
     const { cacheFolder } = this.#context.input;
     const bytes = bytesOf(moments);
@@ -130,7 +130,7 @@ export class JobInference {
     return { path, digest };
   }
 
-  /** Of the dataset of the training, which must be there still. */
+  /** Finds the moments of the dataset of the training, which must still exist. */
   async #trainedOn(): Promise<MomentsFile> {
     const { spec, trainedDataset, cacheFolder } = this.#context.input;
     const { trainedOn } = spec.inference;
@@ -170,7 +170,7 @@ export class JobInference {
     return this.#work;
   }
 
-  /** All chunks being done. */
+  /** Publishes the predictions after all chunks are done. */
   publish(): Promise<JobResult> {
     return this.#tracked(() => {
       const given = { trained: this.#model, task: this.#task() };

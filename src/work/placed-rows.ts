@@ -26,15 +26,15 @@ import type { PlacedViews } from '../supervisor/crew.ts';
 
 export interface PlacingFacts {
   readonly spec: Pick<JobSpec, 'cache'>;
-  /** Of the cache's order; empty: nothing was ranked. */
+  /** Runs of the cache's order; empty: nothing was ranked. */
   readonly runs: readonly RankedRun[];
   readonly rowBytes: number;
   /** Rows that each Trainer may hold. */
   readonly rows: number;
   readonly batchesPerEpoch: number;
-  /** All of the attempt; the index is the segment's device number. */
+  /** All devices of the attempt; the index is the segment's device number. */
   readonly devices: readonly CrewDevice[];
-  /** Names of those that train and do nothing else. */
+  /** Names of the devices that train and do nothing else. */
   readonly trainers: ReadonlySet<string>;
 }
 
@@ -50,7 +50,7 @@ export function placeRows(facts: PlacingFacts): PlacedRows | null {
   return why === null ? planned(facts, trainers) : plain(why);
 }
 
-/** With what the run's batches read, device by device. */
+/** Adds to the plan what the run's batches read, device by device. */
 export function withMeasured(
   placed: PlacedRows,
   names: readonly Pick<CrewDevice, 'name'>[],
@@ -79,12 +79,12 @@ export function withMeasured(
 
 interface PlacedTrainer {
   readonly name: string;
-  /** In the segment. */
+  /** The device's number in the segment. */
   readonly number: number;
   readonly accelerator: Accelerator;
 }
 
-/** Of the host's side where nobody says otherwise. */
+/** Stands for the host where no device is named. */
 const noDevice = 2 ** 32 - 1;
 /** A device shares memory in blocks of this size (native/cuda/plugin/runtime.h). */
 const sharedBytes = 2 ** 21;
@@ -118,7 +118,7 @@ function refusalOf(
   return joins ? null : "none: no two Trainers' devices read each other's memory";
 }
 
-/** Both ways; null: none that is known. */
+/** The link if it is known in both directions, else null. */
 function linkOf(one: PlacedTrainer, other: PlacedTrainer) {
   const to = one.accelerator.peers.find(({ name }) => name === other.name);
   const back = other.accelerator.peers.find(({ name }) => name === one.name);
@@ -126,7 +126,7 @@ function linkOf(one: PlacedTrainer, other: PlacedTrainer) {
 }
 
 /**
- * By their number, the devices that should sample so that the others wait least for rows; empty
+ * For each number of Samplers the devices that should sample so that the others wait least; empty
  * where no links differ, or rows are not placed at all.
  */
 export function samplerSetsOf(facts: PlacingFacts): readonly (readonly string[])[] {
@@ -200,7 +200,7 @@ function plain(explanation: string): PlacedRows {
   return { plan: { explanation, devices: [] }, views: new Map(), endRank: 0 };
 }
 
-/** Of an automatic cache no more than what lies in whole blocks: it fills what there is. */
+/** Rows to share. An automatic cache fills its memory, so it takes whole blocks only. */
 function shareableRows({ spec: { cache }, rows, rowBytes }: PlacingFacts): number {
   if (cache.ratio !== automaticRatio) return rows;
   const blocks = Math.floor((rows * rowBytes) / sharedBytes);
@@ -230,7 +230,7 @@ function linesOf(tiers: Tiers, numbers: readonly number[]): RowPlacement['lines'
   }));
 }
 
-/** By the segment's device numbers. */
+/** Nanoseconds for a row by the segment's device numbers. */
 function rowNsOf(numbers: readonly number[], nsOf: (trainer: number) => number): number[] {
   const all = new Array<number>(Math.max(...numbers) + 1).fill(0);
   numbers.forEach((number, trainer) => {

@@ -11,7 +11,7 @@ import type { WorkContext } from './context.ts';
 import type { JobCache } from './job-cache.ts';
 import type { JobInference } from './job-inference.ts';
 
-/** What follows from the spec and from sizes alone. */
+/** Layout and memory plan, which follow from the spec and from sizes alone. */
 export interface Sizes {
   readonly layout: JobLayout;
   readonly memory: MemoryPlan;
@@ -20,13 +20,13 @@ export interface Sizes {
 /** What an attempt makes before any executor starts, and holds until its end. */
 export interface Prepared extends Sizes {
   readonly dataset: DatasetLocation;
-  /** By the device's name: a memfd on its NUMA node. */
+  /** A memfd on the device's NUMA node, by the device's name. */
   readonly topologyFds: ReadonlyMap<string, number>;
   /** Folder of propagated rows; empty where batches are blocks. */
   readonly rowsFolder: string;
 }
 
-/** By what an inference has features and rows standardised: as those of the training were. */
+/** Moments of the training, by which an inference standardises features and rows. */
 export type TrainedMoments = Pick<JobInference, 'features' | 'rowSource' | 'givenMoments'>;
 
 /** What batches are made from: blocks of a graph, or rows of propagated features. */
@@ -126,7 +126,7 @@ export class Preparation {
     return this.#made;
   }
 
-  /** Throws before it is made. */
+  /** The prepared parts; throws before they are made. */
   get made(): Prepared {
     if (this.#made === null) throw new Error('the attempt was not prepared');
     return this.#made;
@@ -137,14 +137,14 @@ export class Preparation {
     return this.#check.check(this.#made?.dataset.featuresPath ?? '');
   }
 
-  /** What a segment for so many executors is asked for. */
+  /** The request for a segment of so many executors. */
   request(executorCount: number): SegmentRequest {
     const { spec, dataset, devices } = this.#context.input;
     const { layout } = this.made;
     return { spec, counts: dataset.counts, layout, deviceCount: devices.length, executorCount };
   }
 
-  /** What a crew shares of what was made. */
+  /** The prepared parts that a crew shares. */
   shared(cache: JobCache): Omit<CrewParts, 'segment' | 'evaluation' | 'prediction'> {
     const { orderPath, favouredPath, plan, placed, hostTierFd, batchesAtOnce } = cache;
     const of = { orderPath, favouredPath, cache: plan, placed, hostTierFd, batchesAtOnce };

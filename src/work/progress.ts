@@ -22,10 +22,10 @@ import { isAlive } from '../supervisor/look.ts';
 
 /** What people see of a running job, computed from two looks at its segment. Pure. */
 
-/** What is shown of any crew that works. */
+/** Facts that progress of any working crew is computed from. */
 export interface CrewFacts extends ProgressFacts {
   readonly deviceNames: readonly string[];
-  /** By incarnation. */
+  /** Process ids by incarnation. */
   readonly pids: ReadonlyMap<number, number>;
 }
 
@@ -84,7 +84,7 @@ function statusesOf(input: CrewFacts): readonly ExecutorStatus[] {
     .map((executor) => statusOf(executor, input, secondsBetween(input)));
 }
 
-/** All that there is to say of a job without batches is where its one evaluation is. */
+/** Progress of a job without batches, which is only how far its one evaluation is. */
 export function inferenceProgressOf(input: CrewFacts): JobProgress {
   const evaluation = evaluationProgressOf(input);
   return {
@@ -96,7 +96,7 @@ export function inferenceProgressOf(input: CrewFacts): JobProgress {
   };
 }
 
-/** Its end is expected at the rate of the time between the looks. */
+/** Progress of an evaluation; its end is expected at the rate between the two looks. */
 function evaluationProgressOf(input: CrewFacts): EvaluationProgress | null {
   const now = input.now.snapshot.evaluation;
   if (now === null) return null;
@@ -195,12 +195,12 @@ function busyOf(executor: ExecutorSnapshot): number {
   return all - extractNs + waitedNs;
 }
 
-/** Of an epoch whose parameters the test nodes were evaluated with. */
+/** Metrics of the test nodes by the epoch's parameters; empty: they were not evaluated. */
 export function testMetricsOf({ test }: SegmentEpoch): readonly Metric[] {
   return test === null ? [] : metricsOf(test);
 }
 
-/** Null where there are no classes, or nothing was evaluated. */
+/** The accuracy; null where there are no classes or nothing was evaluated. */
 export function accuracyIn(metrics: readonly Metric[]): number | null {
   return metrics.find(({ name }) => name === 'accuracy')?.value ?? null;
 }
@@ -210,7 +210,7 @@ interface Evaluated {
   readonly decides: DecidingMetric;
 }
 
-/** Those that there are, in the order in which they are shown: the one that decides is first. */
+/** Existing metrics in the order in which they are shown: the deciding one is first. */
 function metricsOf({ metrics, decides }: Evaluated): readonly Metric[] {
   const values: Readonly<Record<MetricName, number>> = {
     accuracy: metrics.accuracy,

@@ -55,7 +55,7 @@ export class Rows implements WorkInput {
       ...{ cores, threads: Math.max(1, cores.length) },
       logPath: join(input.logFolder, 'propagator.log'),
       instructionSet: native.hostInstructionSet(),
-      // Nobody else of the job is there yet.
+      // The Propagator may have the whole budget: no executor of the job runs yet.
       device: devices.flatMap(({ accelerator }) =>
         accelerator === undefined ? [] : [{ accelerator, budgetBytes: accelerator.budgetBytes }],
       )[0],

@@ -19,22 +19,22 @@ import type { DatasetTask, JobSpecInput } from '../spec/job-spec.ts';
  */
 export interface TrainedModel {
   readonly file: Omit<CheckpointFile, 'model' | 'featureNames'>;
-  /** As it was resolved for the job that trained it. */
+  /** The spec as it was resolved for the job that trained the model. */
   readonly spec: JobSpecInput;
   readonly inDim: number;
   readonly outDim: number;
   readonly task: DatasetTask;
   readonly datasetDigest: string;
-  /** Of the columns of features that it takes; null where their dataset named none. */
+  /** Names of the columns of features that it takes; null where their dataset named none. */
   readonly featureNames: readonly string[] | null;
   /** What an export says of standardised features and rows; null where it is to be looked up. */
   readonly moments: ExportedMoments | null;
 }
 
 export interface ExportedMoments {
-  /** Of features; null where those were not standardised. */
+  /** Moments of the features; null where those were not standardised. */
   readonly features: Moments | null;
-  /** Of each token's columns; null where rows were not standardised. */
+  /** Moments of each token's columns; null where rows were not standardised. */
   readonly tokens: readonly { readonly token: string; readonly moments: Moments }[] | null;
 }
 

@@ -55,7 +55,7 @@ export class TrainingRun implements RunningWork {
     return this.#reports;
   }
 
-  /** From the newest image, if there is one; else with the parameters that the job begins with. */
+  /** Resumes from the newest image if there is one, else with the job's first parameters. */
   async resume(): Promise<void> {
     const { crew, layout } = this.#options;
     const { segment } = crew;
@@ -74,7 +74,7 @@ export class TrainingRun implements RunningWork {
     this.#context.emit({ kind: 'resumed', point, epochs });
   }
 
-  /** With the parameters of another job, where the spec names one. */
+  /** Begins with the parameters of another job, where the spec names one. */
   async #beginWithOther(): Promise<void> {
     const { native, input, log } = this.#context;
     const { crew, layout } = this.#options;
@@ -111,7 +111,7 @@ export class TrainingRun implements RunningWork {
     const timings = this.#isWarm() ? timingsOf(look.snapshot, cache.plan.prefetch) : null;
     emit({ kind: 'epochsEnded', reports, timings });
     if (cache.read(look.snapshot.executors)) this.#tellCache();
-    // Others get as much of the loop first as these took.
+    // Others get as much time of the event loop first as these reports took.
     return reports.length < epochsAtOnce ? null : clock.monotonicMs() - look.atMs;
   }
 

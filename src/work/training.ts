@@ -25,7 +25,7 @@ export abstract class TrainingAttempt implements AttemptWork {
   protected readonly context: WorkContext;
   protected readonly cache: JobCache;
   protected readonly preparation: Preparation;
-  /** What a trial saw a record take; 0: nothing was tried. */
+  /** Bytes of the largest record of a trial; 0: nothing was tried. */
   protected recordBytes = 0;
 
   constructor(context: WorkContext, input: WorkInput) {

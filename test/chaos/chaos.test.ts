@@ -32,7 +32,7 @@ import { soon, World } from './world.ts';
 
 const minutes = Number(process.env['GNND_CHAOS_MINUTES'] ?? 1);
 const seed = Number(process.env['GNND_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
-/** Of jobs. A short run has time for four kinds, which follow from the seed. */
+/** Kinds of jobs. A short run has time for four of them, which follow from the seed. */
 const names = (process.env['GNND_CHAOS_KINDS'] ?? '').split(',').filter((name) => name !== '');
 const drawn =
   names.length > 0
@@ -40,7 +40,7 @@ const drawn =
     : drawKinds(seed, minutes < 5 ? 4 : kinds.length);
 /** One daemon lives through all rounds, and holds at the end what it held at the beginning. */
 const soaks = process.env['GNND_CHAOS_SOAK'] === '1';
-/** Of a round that violated something. */
+/** Folder for the evidence of a round that violated something. */
 const evidence = join(repository, '.cache', 'chaos');
 
 const tally = new Tally();
@@ -49,7 +49,7 @@ let folder: string;
 /** What executors do to segments (native/core/ledger/trace.h); of a daemon and those after it. */
 let traces: string;
 let world: World;
-/** Of a daemon that has run jobs and runs none. */
+/** Holdings of a daemon that has run jobs and runs none. */
 let baseline: Holdings | undefined;
 
 beforeAll(async () => {

@@ -32,7 +32,7 @@ export function differences(kind: Kind, job: Job, { job: twin }: Twin): readonly
     [job, twin].map(({ epochs }) => epochs.map(value)) as [unknown, unknown];
   same('the order of epochs', ...ofEpochs(({ epoch }) => epoch));
   same('batches of epochs', ...ofEpochs(({ batches }) => batches));
-  // Of all commits, in their order.
+  // The digest covers all commits, in their order.
   same('the ledger', ...ofEpochs(({ ledgerDigest }) => ledgerDigest));
   same('predictions', job.result?.predictions?.sha256, twin.result?.predictions?.sha256);
   if (kind.isRelaxed) return found;

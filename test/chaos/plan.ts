@@ -20,9 +20,9 @@ export type Blow =
   | { readonly kind: 'DAMAGE' };
 
 export interface Hit {
-  /** Of the job's steps, 0 to 1; null: as soon as it has processes, whatever they do. */
+  /** Share of the job's steps, 0 to 1; null: as soon as it has processes, whatever they do. */
   readonly at: number | null;
-  /** Then so many milliseconds later. */
+  /** The hit comes so many milliseconds after that. */
   readonly afterMs: number;
   readonly blow: Blow;
   /** Which of those whom it could hit, 0 to 1. */
@@ -32,7 +32,7 @@ export interface Hit {
 export interface Script {
   readonly id: string;
   readonly kind: Kind;
-  /** Of the kind's crews. */
+  /** Index of one of the kind's crews. */
   readonly crew: number;
   readonly submitAfterMs: number;
   /** The same request a second time. */

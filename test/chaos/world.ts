@@ -25,10 +25,10 @@ import type { Role } from './plan.ts';
 
 /** A daemon that may be killed at any moment, its clients, and what it has acknowledged. */
 
-/** One of its processes, and what it does. */
+/** One of the daemon's processes, and what it does. */
 export interface Process {
   readonly pid: number;
-  /** Of the job, by which its folder is named; empty: none. */
+  /** Uid of the job, by which its folder is named; empty: no job. */
   readonly uid: string;
   readonly role: Role;
 }

@@ -16,7 +16,7 @@ import { holdingsOf, unlistedFiles } from '../support/leftovers.ts';
 let daemon: TestDaemon;
 
 beforeAll(async () => {
-  // Of what is idle nothing is kept, so that every descriptor counts.
+  // Idle topologies are not kept, so that every descriptor counts.
   daemon = await TestDaemon.start({ datasets: ['cora'], flags: ['--topology-idle-ms', '0'] });
 });
 
@@ -77,7 +77,7 @@ test('jobs and cancels leave no descriptor, segment or unlisted file behind', as
     expect(executorPids(daemon.pid)).toEqual([]);
     expect(holdingsOf(daemon.pid).memory).toBe(0);
   }
-  // Its devices are free for the next one.
+  // The job's devices are free for the next job.
   await daemon.train('next', spec(1));
   const after = holdingsOf(daemon.pid);
   expect(after.memory).toBe(0);
@@ -146,7 +146,7 @@ test('after kill -9 in calibration the higher priority goes first; no file is le
   const { uid } = await daemon.until('low', isIn(JobPhase.CALIBRATING));
   daemon.client.close();
   await daemon.kill('SIGKILL');
-  // As if it had died while the checkpoint was written.
+  // The folder looks as if the daemon had died while the checkpoint was written.
   const torn = join(daemon.folder, 'state', 'jobs', uid, `checkpoint.tmp-${daemon.pid}`);
   mkdirSync(torn, { recursive: true });
   writeFileSync(join(torn, 'model.safetensors'), 'torn');

@@ -44,7 +44,7 @@ const common: SpecInit = {
 };
 const training = { batchSize: 4, randomSeed: 7n, epochs };
 
-/** Of cora: what a cached row takes of the memory in which embeddings lie. */
+/** Bytes that a cached row of cora takes of the memory in which embeddings lie. */
 const featureBytes = 1433 * 4;
 
 /** Embeddings take a few rows of the cache. */
@@ -87,7 +87,7 @@ async function run(spec: SpecInit, disturb?: (id: string) => Promise<unknown>): 
 
 /** What the Trainers' caches hold at the end, and what they have given up. */
 function bordersOf(job: Job): readonly (readonly [number, number])[] {
-  // Of epochs that end in one look the first has all.
+  // Where several epochs end within one look, the first of them reports all times.
   const told = job.epochs.filter(({ executorTimes }) => executorTimes.length > 0);
   return (told.at(-1)?.executorTimes ?? [])
     .filter(({ role }) => role !== SAMPLER)
@@ -147,7 +147,7 @@ describe.each([
     await daemon.createJob(id, wanted);
     await daemon.until(id, ({ uid }) => {
       const images = join(daemon.folder, 'state', 'jobs', uid, 'images');
-      // Of a later epoch than the first: a busy host's newest image may be older than the progress.
+      // An image of a later epoch: a busy host's newest image may be older than the progress.
       const later = (name: string) => /^epoch-0*[1-9].*\.image$/.test(name);
       return existsSync(images) && readdirSync(images).some(later);
     });
@@ -170,7 +170,7 @@ test('embeddings displace cached features, and no bit depends on the border', as
   ] as const) {
     const job = await run({ ...deep, ...crew(1, 2), cache: { ratio } });
     expectSame(job, expected);
-    // Of 40,000 bytes for embeddings all were taken; one memory for both Trainers.
+    // Embeddings took all of their 40,000 bytes; both Trainers share one memory.
     const left = Math.floor((Math.max(40_000, rows * featureBytes) - 40_000) / featureBytes);
     expect(bordersOf(job)).toEqual([
       [left, rows - left],

@@ -79,7 +79,7 @@ function expectSame(job: Job, expected: Job): void {
   expect(evaluationsOf(job)).toEqual(evaluationsOf(expected));
 }
 
-/** Of the rows that batches wanted, the share that caches held. */
+/** Share of the rows that batches wanted that caches held. */
 function hitRateOf({ epochs: reports }: Job): number {
   const times = reports.flatMap(({ executorTimes }) => executorTimes);
   const hits = times.reduce((sum, { cachedRows }) => sum + Number(cachedRows), 0);

@@ -90,7 +90,7 @@ describe('Trainers on linked devices', () => {
       if (measured === undefined) continue; // trained no batch
       expect(sum(measured)).toBeCloseTo(1);
       expect(measured.peer).toBeGreaterThan(0);
-      // Of few batches, which nobody says who computes.
+      // Batches are few, and which Trainer computes how many is open.
       expect(Math.abs(measured.host - (expected?.host ?? 0))).toBeLessThan(0.1);
       expect(Number(measured.waitNs)).toBeGreaterThan(0);
     }

@@ -86,7 +86,7 @@ test('a sampler of the user learns', async () => {
     sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
   });
 
-  // Its options decide bits.
+  // The plug-in's options decide bits.
   await daemon.createJob('hubs-other', spec('few_hubs.so', { options: 'cap=5', weights: true }));
   const other = await daemon.succeeded('hubs-other');
   expect(other.result?.parametersSha256).not.toBe(job.result?.parametersSha256);

@@ -108,7 +108,7 @@ describe('a propagation', () => {
     const before = await counts();
     const operators = [PropagationOperator.ROW, PropagationOperator.PPR];
     const made = await propagate({ propagation: { operators, hops: 2, terms: 3 } });
-    // Of earlier renderings one is shown for half a second.
+    // Metrics show an earlier rendering for half a second.
     await expect
       .poll(async () => (await counts()).map((value, index) => value - (before[index] ?? 0)))
       .toEqual([4, Number(made.bytes), 1]);

@@ -11,7 +11,7 @@ import { executorPids, TestDaemon } from '../support/daemon.ts';
 
 const epochs = 40;
 const batches = 14;
-/** Of 1,000 test nodes, over two trainings: more than two standard deviations. */
+/** More than two standard deviations, for two trainings that are tested on 1,000 nodes. */
 const accuracyTolerance = 0.04;
 
 let daemon: TestDaemon;

@@ -18,7 +18,7 @@ const { SGC, SIGN, HOGA } = ModelType;
 const { CONCAT, DAC24 } = ModelVariant;
 
 let daemon: TestDaemon;
-/** Of a Trainer with next to no work. */
+/** Memory of a Trainer with next to no work. */
 let leastBytes: number;
 
 beforeAll(async () => {

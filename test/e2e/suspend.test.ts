@@ -68,7 +68,7 @@ test('suspended twice, killed, its daemon killed: the same model', async () => {
   expect(rests.message).toContain(`from ${imagesOf(rests)[0]}`);
   const devices = (await daemon.devices()).devices.map(({ job }) => job);
   expect(devices).toEqual(['', '']);
-  // Who asks again changes nothing.
+  // A second request changes nothing.
   expect((await daemon.call(suspendJob, named(id))).revision).toBe(rests.revision);
   await restart('SIGKILL');
   expect(await daemon.job(id)).toMatchObject({ state: SUSPENDED, revision: rests.revision });

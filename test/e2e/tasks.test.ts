@@ -167,7 +167,7 @@ test('what is predicted comes to what the evaluation told', async () => {
   expect(bestOf(trained)['roc_auc']).toBeCloseTo(mean, 12);
 });
 
-/** Of a .npy file. */
+/** The elements of a .npy file. */
 function arrayIn(path: string): ArrayBuffer {
   const bytes = readFileSync(path);
   return new Uint8Array(bytes.subarray(10 + bytes.readUInt16LE(8))).buffer;

@@ -83,10 +83,10 @@ type Blow = 'SIGKILL' | 'SIGSTOP' | 'the daemon dies';
 
 /** What is to be done to a job, and when: in steps, whatever the machine takes for one. */
 interface Hit {
-  /** Of all steps of the job, 0 to 1. */
+  /** Share of all steps of the job, 0 to 1. */
   readonly at: number;
   readonly blow: Blow;
-  /** Which of the executors that live then, 0 to 1. */
+  /** Picks one of the executors that live then, 0 to 1. */
   readonly whom: number;
 }
 

@@ -48,7 +48,7 @@ afterAll(() => {
   if (folder !== '') rmSync(folder, { recursive: true, force: true });
 });
 
-/** Of unshare: the first process of the namespaces. */
+/** The child of unshare: the first process of the namespaces. */
 function childOf(pid: number): number {
   const path = `/proc/${pid}/task/${pid}/children`;
   return existsSync(path) ? Number(readFileSync(path, 'utf8').trim().split(' ')[0] || 0) : 0;

@@ -22,7 +22,7 @@ afterAll(() => daemon.stop());
 
 interface Watcher {
   readonly client: Client;
-  /** Of its first response; rejects when the stream breaks before. */
+  /** Resolves with its first response; rejects when the stream breaks before. */
   readonly isOpen: Promise<void>;
   /** When it was told that the job is cancelled; rejects likewise. */
   readonly sawEnd: Promise<void>;

@@ -62,7 +62,7 @@ export function operationsOf(record: Buffer): readonly Operation[] {
   return operations;
 }
 
-/** Of what somebody else than the process was told by now; to be appended to its record. */
+/** Record of what somebody else was told by now; to be appended to the process's record. */
 export function sayRecord(text: string): Buffer {
   const bytes = Buffer.from(text);
   const head = Buffer.alloc(headBytes);
@@ -204,7 +204,7 @@ function change(
   }
 }
 
-/** Of a file that the record saw made, or else appears with its first write (mkostemp). */
+/** Content of a file that the record saw made, or that appears with its first write (mkostemp). */
 function contentOf(path: string, running: Names, disk: Names): Content {
   const known = running.all.get(path);
   if (known !== undefined && known !== null) return known;

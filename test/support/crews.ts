@@ -50,7 +50,7 @@ function valuesOf(metrics: readonly Metric[] = []): Readonly<Record<string, numb
   return Object.fromEntries(metrics.map(({ name, value }) => [name, value]));
 }
 
-/** Of an epoch: what the devices of its attempt trained. */
+/** Number of an epoch's batches that the devices of its attempt trained. */
 export function batchesOnDevices({ batchesByDevice }: Job['epochs'][number]): number {
   return Object.values(batchesByDevice).reduce((sum, n) => sum + Number(n), 0);
 }

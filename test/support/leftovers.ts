@@ -14,7 +14,7 @@ export function unlistedFiles(state: string): readonly string[] {
     /^jobs\/[^/]+\/attempts\/\d+\/(log\/[^/]+\.log|timeline\.json)$/,
     /^jobs\/[^/]+\/checkpoint\/(last\.safetensors|best\.safetensors|MANIFEST\.json)$/,
     /^jobs\/[^/]+\/predictions\/[^/]+$/,
-    // Of jobs that were cancelled or failed, which may be retried.
+    // Images of jobs that were cancelled or failed, which may be retried.
     /^jobs\/[^/]+\/images\/epoch-\d+-batch-\d+\.image$/,
     /^log\/preparer\.log$/,
   ];
@@ -27,7 +27,7 @@ export function unlistedFiles(state: string): readonly string[] {
 export interface Holdings {
   /** Open descriptors. */
   readonly all: number;
-  /** Of these our memfds. */
+  /** Number of these that are gnnd's memfds. */
   readonly memory: number;
   readonly threads: number;
   readonly residentBytes: number;

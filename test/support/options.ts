@@ -47,7 +47,7 @@ const { GRAPHSAGE, GCN, GAT, GATV2, PINSAGE, GIN, TRANSFORMER } = ModelType;
 
 const bfloat16 = { precision: Precision.BFLOAT16 };
 
-// Of the seven classes of cora the largest has 30 % of the nodes; the ring has two.
+// The largest of cora's seven classes has 30 % of the nodes; the ring has two classes.
 const onCora = { accuracy: 0.5 };
 const onRing = { accuracy: 0.8, dataset: 'ring' } as const;
 

@@ -13,7 +13,7 @@ const geometric = join(repository, '.cache', 'pyg');
 const extras = join(repository, '.cache', 'python-extras');
 
 export interface InstalledPackage {
-  /** Of a virtual environment with the package, grpcio, numpy and protobuf, and nothing else. */
+  /** Python of a virtual environment with the package, grpcio, numpy and protobuf only. */
   readonly python: string;
   /** For PYTHONPATH: torch, torch_geometric and other libraries; null where set-up lacks one. */
   readonly libraries: string | null;

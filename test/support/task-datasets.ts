@@ -7,7 +7,7 @@ import { importedVariable } from './daemon.ts';
 
 export const coraClasses = 7;
 
-/** Of a node's class, what its row of labels.npy holds. */
+/** Maps a node's class to its row of labels.npy. */
 type RowOf = (label: number, node: number) => readonly number[];
 
 /** A node of class c has the labels c and c + 1; one in nine of the others' is not known. */

@@ -16,7 +16,7 @@ export function samplesNothing({ kind, model }: Pick<JobSpec, 'kind' | 'model'>)
   return infers({ kind }) || takesRows(model.type);
 }
 
-/** Which nodes, and where they are said; which files. */
+/** Checks which nodes are predicted, where those are listed, and which files are written. */
 export const inferenceRule: Rule = (spec, { check }) => {
   if (spec.kind !== 'INFERENCE') return;
   const { inference } = spec;

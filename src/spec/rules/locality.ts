@@ -3,7 +3,7 @@ import { kindOf, takesRows, typesWith } from '../model-kinds.ts';
 import { infers } from './inference.ts';
 import type { Rule } from './rule.ts';
 
-/** Of scales: what is kept of them in integers. */
+/** A scale of 1 is stored as the integer `scaleParts`. */
 export const scaleParts = 16;
 
 /** Whether a job's batches draw some neighbours more often than others (docs/sampling.md). */
@@ -44,7 +44,7 @@ export const localityRule: Rule = (spec, { check }) => {
   if (locality.ratio === 0) locality.ratio = Math.max(0, spec.cache.ratio);
 };
 
-/** Weights undo the bias of sums; attention and scripts make of them what nobody knows. */
+/** Weights undo the bias of sums; what attention and scripts make of them is unknown. */
 function withoutUse({ model, sampling }: SpecDraft): string | null {
   if (takesRows(model.type)) return `${model.type} reads propagated features and no neighbours`;
   if (!kindOf(model.type).weighs) {

@@ -13,7 +13,7 @@ import { automaticCores } from '../limits.ts';
 import { show } from '../spec-checker.ts';
 import type { ResolveContext, Rule, RuleFacts } from './rule.ts';
 
-/** Of CPU devices as many as have so many cores together, at least one; of others one. */
+/** CPU devices with up to `automaticCores` together, at least one; one device of other kinds. */
 function defaultDevices(names: readonly string[], { deviceNames, deviceCores }: ResolveContext) {
   let devices = 0;
   let cores = 0;
@@ -96,7 +96,7 @@ function checkKind(kinds: ReadonlySet<DeviceKind>, { check, given }: RuleFacts):
   }
 }
 
-/** What runs on the CPU alone. */
+/** Refuses devices with their own memory to jobs that run on the CPU alone. */
 export const deviceSupportRule: Rule = ({ kind, resources, sampling, model }, { check }) => {
   if (check.failed('spec.resources')) return;
   if (!hasOwnMemory(resources)) return;

@@ -1,7 +1,7 @@
 import type { DatasetTask, JobSpecInput, MatrixLibrary, SpecDraft } from '../job-spec.ts';
 import type { SpecChecker } from '../spec-checker.ts';
 
-/** What a file is loaded as: a sampler is a shared object, a model a TorchScript module. */
+/** Kinds of files to load: a sampler is a shared object, a model a TorchScript module. */
 export type PluginKind = 'SAMPLER' | 'MODEL';
 
 /** Looks at a path: the file's digest, or why a job may not have it. */
@@ -10,15 +10,15 @@ export type PluginLookup = (
   kind: PluginKind,
 ) => { readonly sha256: string } | { readonly problem: string };
 
-/** What the host and the dataset add to a spec. */
+/** Facts of the host and the dataset that a spec is resolved with. */
 export interface ResolveContext {
   /** All devices of the host, for example `cpu:0`. */
   readonly deviceNames: readonly string[];
   /** How many cores each of them has. */
   readonly deviceCores: readonly number[];
-  /** Equal of devices that make the same bits; unset of those that do so within their kind. */
+  /** Equal for devices that make the same bits; unset for those that do so within their kind. */
   readonly deviceBits?: ReadonlyMap<string, string>;
-  /** The fastest that this host has. */
+  /** The fastest library that this host has. */
   readonly matrixLibrary: MatrixLibrary;
   /** Nodes of the dataset; null when the dataset is not known. */
   readonly numNodes: number | null;
@@ -33,7 +33,7 @@ export interface ResolveContext {
    * where that is not known: 1.
    */
   readonly bestRowChunk?: (spec: SpecDraft) => number;
-  /** What is learnt of its nodes: so many classes, labels or numbers. Unset: not known. */
+  /** What is learnt of the dataset's nodes: so many classes, labels or numbers. Unset: unknown. */
   readonly targets?: {
     readonly task: DatasetTask;
     readonly count: number;
@@ -42,10 +42,10 @@ export interface ResolveContext {
   readonly pluginFile: PluginLookup;
 }
 
-/** What a rule across fields may look at. */
+/** Facts that a rule across fields may look at. */
 export interface RuleFacts {
   readonly check: SpecChecker;
-  /** As the user sent it: what is unset there has been filled in in the draft, where it can be. */
+  /** The spec as the user sent it; the draft has defaults for unset fields, where it can. */
   readonly given: JobSpecInput;
   readonly context: ResolveContext;
 }

@@ -33,7 +33,7 @@ async function start(...options: Parameters<typeof startApi>): Promise<TestApi> 
 const job = JobService.method;
 const mine = { name: 'jobs/mine' };
 
-/** Of a socket whose process died. */
+/** Path of a socket whose process died. */
 async function stalePath(): Promise<string> {
   const path = join(mkdtempSync(join(tmpdir(), 'gnnd-stale-')), 'gnnd.sock');
   const dead = createServer().listen(path);

@@ -161,7 +161,7 @@ describe('calls of the page', () => {
     const sent = () => page.events.filter(({ kind }) => kind === 'sent').length;
     // Far more than sockets and buffers of both sides hold.
     for (let page_ = 0; page_ < 50; page_ += 1) page.jobs.endEpochs(1000);
-    // Of 500 and more.
+    // A client that reads would be sent 500 and more.
     expect(await steady(sent)).toBeLessThan(300);
     await response.body?.cancel();
   });

@@ -71,7 +71,7 @@ describe('docs/api.md', () => {
   });
 });
 
-/** Of the table of errors: the code of each reason, by name. */
+/** Reads the table of errors: the code of each reason, by name. */
 function codesByName(text: string): Readonly<Record<string, string>> {
   const codes: Record<string, string> = {};
   for (const [, code, reasons] of text.matchAll(/^\| ([A-Z_]+) \| ([^|]*) \|/gm)) {

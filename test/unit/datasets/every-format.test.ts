@@ -29,7 +29,7 @@ const unknown = Number.NaN;
 interface Labels {
   readonly rows: readonly (readonly number[])[];
   readonly array: Uint8Array;
-  /** Of labels.npy; NaN as null. */
+  /** Elements of labels.npy; NaN as null. */
   readonly stored: readonly (number | null)[];
 }
 

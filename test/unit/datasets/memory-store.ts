@@ -9,7 +9,7 @@ export class MemoryStore {
   readonly operations = new Map<string, OperationRecord>();
   readonly requests = new Map<string, { key: RequestKey; resource: string }>();
 
-  /** Those that have not ended. */
+  /** Operations that have not ended. */
   readonly jobs: { readonly id: string; readonly dataset: string }[] = [];
 
   readonly face: DatasetsOptions['store'] = {

@@ -15,7 +15,7 @@ const graphbolt = { 'metadata.yaml': 'graph: {}\n', 'data/features.npy': '', 'ed
 
 type Files = Readonly<Record<string, string | Uint8Array>>;
 
-/** Of each format a source and the members of it that are links: files, and folders of files. */
+/** A source of each format and its members that are links: files, and folders of files. */
 const sources: readonly (readonly [ImportFormat, Files, readonly string[]])[] = [
   ['NPY', arrays, ['features.npy']],
   ['NPY', arrays, ['indptr.npy', 'names.txt']],

@@ -25,7 +25,7 @@ const example = {
   links: fullLinks(2),
 };
 
-/** Of all devices in one island. */
+/** Plans for all devices in one island. */
 function inOneIsland(
   hotness: readonly number[],
   budgets: readonly number[],

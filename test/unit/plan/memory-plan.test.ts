@@ -25,7 +25,7 @@ const counts = {
 const topologyBytes = 8 * 1_000_001 + 4 * 100_000_000;
 const featuresBytes = 1_000_000 * 256;
 
-/** Of what native code would say only the sizes matter. */
+/** Facts of a host. Native code is replaced by fixed sizes: only sizes matter. */
 function facts(hostBytes: number, scratchBytes = 0): MemoryFacts {
   return {
     native: {

@@ -102,7 +102,7 @@ test('what is idle goes when another one is made, and at once where nothing is k
   expect(isOpen(kept.reserved[0])).toBe(false);
   kept.makings[1]?.finish();
   const used = await other;
-  // One that is used stays.
+  // A topology that is used stays.
   const third = kept.share({ ...cora, datasetDigest: 'other' });
   kept.makings[2]?.finish();
   (await third).release();

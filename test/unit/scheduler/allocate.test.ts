@@ -136,7 +136,7 @@ describe('the minmax rule', () => {
   });
 });
 
-/** Of so many devices; steps that keep nobody waiting, unless told. */
+/** The choice for so many devices; steps keep nobody waiting unless `change` says so. */
 function chosen(deviceCount: number, change: Partial<Parameters<typeof choose>[0]>) {
   return choose({
     devices: Array.from({ length: deviceCount }, (_, index) => `cpu:${index}`),

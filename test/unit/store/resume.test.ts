@@ -33,7 +33,7 @@ test('an attempt that goes on takes over the epochs before it, with their revisi
   expect(store.epochs('a', 2, 0, 100)).toEqual(before.slice(0, 3));
   expect(epochsOf(store, 1)).toEqual([]);
   expect(store.epochCount('a', 2)).toBe(3);
-  // Those that are trained again are recorded again, and nothing else is.
+  // Epochs that are trained again are recorded again, and nothing else is.
   store.recordEpochs('a', 2, reports(3, 3));
   expect(epochsOf(store, 2)).toEqual([0, 1, 2, 3, 4, 5]);
   const revision = before[1]?.revision ?? 0;

@@ -14,7 +14,7 @@ export interface LogEvent {
 
 const call = /\blog\.(debug|info|warn|error)\(\s*'([^']*)'|\blog\[([^\]]*)\]\(\s*'([^']*)'/g;
 
-/** Of `log[bad ? 'warn' : 'info']`, or of a name that was given such a choice. */
+/** Levels in `log[bad ? 'warn' : 'info']`, or in a name that was given such a choice. */
 function levelsIn(choice: string, text: string): string {
   const words = (from: string) => [...from.matchAll(/'(\w+)'/g)].map(([, word]) => word);
   const own = words(choice);

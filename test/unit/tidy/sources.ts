@@ -105,7 +105,7 @@ export function codeOnly(text: string, language: 'ts' | 'cc'): string {
   return parts.join('');
 }
 
-/** Of a template, from its start or from the end of a substitution, up to the next or its end. */
+/** Piece of a template from its start or a substitution's end up to the next one or its end. */
 function templatePiece(text: string, start: number): { piece: string; opens: boolean } {
   let end = start + 1;
   while (end < text.length && text[end] !== '`' && !text.startsWith('${', end)) {

@@ -71,7 +71,7 @@ class World {
   }
 }
 
-/** Of a job without groups: versions are batches. */
+/** Image name for a job without groups: versions are batches. */
 function nameOf(version: number): string {
   const epochs = String(Math.floor(version / 10)).padStart(8, '0');
   return `epoch-${epochs}-batch-${String(version % 10).padStart(10, '0')}.image`;
