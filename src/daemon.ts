@@ -334,7 +334,7 @@ function connectionLimits(devices: number): ConnectionLimits {
   }
 }
 
-/** What makes TCP safe to listen on. */
+/** Certificates and tokens, which make TCP safe to listen on. */
 function accessOf(config: DaemonConfig): Pick<ApiOptions, 'tls' | 'tokens'> {
   try {
     return { tls: readTlsFiles(config), tokens: createTokens(config.tokensFile) };

@@ -133,7 +133,7 @@ function mergedConfig(
   fail(daemonExit.CONFIGURATION, problems.join('\n      '));
 }
 
-/** What nobody caught is a bug: executors die with us, the next daemon starts from the store. */
+/** An uncaught error is a bug: executors die with us, the next daemon starts from the store. */
 function dieOnBugs(log: Log): void {
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.on(event, (error: unknown) => {
@@ -277,7 +277,7 @@ program
   .command('setup')
   .description('get what gnnd needs here: PyTorch, native code; does nothing when it is there')
   .action(async () => {
-    // It reads the command line itself.
+    // The set-up script reads the command line itself.
     process.argv.length = 2;
     await import(join(packageRoot, 'deploy', 'setup.mjs'));
   });

@@ -7,9 +7,9 @@ import type { CoreAddon } from './native/contract.ts';
  * where that started it (sd_notify(3)), which then ends it and starts the next one.
  */
 export interface ServiceManager {
-  /** It serves. */
+  /** The daemon serves. */
   ready(): void;
-  /** It was told to stop, and will be longer about it than a loop may stand still. */
+  /** The daemon was told to stop, which may take longer than a loop may stand still. */
   stopping(): void;
 }
 
@@ -34,7 +34,7 @@ export function watchLoop(options: ServiceManagerOptions): ServiceManager {
   setInterval(() => {
     native.hostBeat();
     const nowMs = systemClock.monotonicMs();
-    // Also after SIGSTOP, which the thread does not count.
+    // This is logged also after SIGSTOP, which the thread does not count.
     if (nowMs - lastMs > limitMs) log.warn('daemon.loop_resumed', { afterMs: nowMs - lastMs });
     lastMs = nowMs;
     if (isWatched) native.hostNotify('WATCHDOG=1');

@@ -64,7 +64,7 @@ if (!has(join(checkers, 'ruff')) || !has(join(checkers, 'mypy'))) {
 // Half a gigabyte of wheel each, once; then seconds where ccache has the objects.
 const matrix = 'sources against other versions of PyTorch';
 runOrSkip(matrix, `${matrix} (no wheels)`, ['test/torch-matrix.mjs']);
-// What set-up does not wait for: minutes of nvcc.
+// Set-up does not build this, because nvcc takes minutes.
 if (!has('nvcc')) {
   skipped.push('nvcc: the CUDA plug-in for all architectures (no nvcc)');
 } else {

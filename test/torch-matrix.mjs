@@ -33,7 +33,7 @@ function lines(command, args) {
   return stdout.split('\n');
 }
 
-/** Of those that may be installed here, as pip chooses. */
+/** The newest version that pip would install here. */
 function newestVersion() {
   const asked = ['install', '--quiet', '--dry-run', '--ignore-installed', '--no-deps'];
   const report = lines(python, ['-m', 'pip', ...asked, '--report', '-', 'torch']).join('\n');

@@ -75,7 +75,7 @@ async function propagate(standardize) {
 let torch = { seconds: [], copyBytesPerSecond: 0 };
 try {
   for (let round = 0; round < rounds; round += 1) {
-    // Not counted: the first one after torch.sparse finds no feature in the page cache.
+    // This run is not counted: after torch.sparse no feature is in the page cache.
     await propagate(false);
     for (const name of round % 2 === 0 ? ['plain', 'standardized'] : ['standardized', 'plain']) {
       ours[name].push(await propagate(name === 'standardized'));

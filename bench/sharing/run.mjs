@@ -13,7 +13,7 @@
 //   one-device    one device of both cores alternates: it samples, then trains with two threads
 //   plan          what the daemon chooses
 //
-// Of the first three the plan's prediction stands beside the time measured, and the last line says
+// For the first three the plan's prediction stands beside the measured time, and the last line says
 // how much slower than the fastest of them the plan's choice was.
 //
 // --memory bounds a device's (resources.device_memory_bytes): a Trainer's cache takes what its

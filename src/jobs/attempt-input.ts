@@ -18,15 +18,15 @@ interface Host {
 }
 
 interface Opened {
-  /** The scheduler's number of it. */
+  /** The scheduler's number of the attempt. */
   readonly attempt: number;
-  /** The store's. */
+  /** The store's number of the attempt. */
   readonly number: number;
   readonly devices: readonly string[];
   readonly failuresLeft: number;
 }
 
-/** Beside the logs of the attempt. */
+/** Path of the attempt's timeline, beside its logs. */
 export function timelineFileOf(jobFolder: string, attempt: number): string {
   return join(jobFolder, 'attempts', String(attempt), 'timeline.json');
 }

@@ -50,7 +50,7 @@ export interface DeletionOptions {
   readonly log: Log;
 }
 
-/** What one transaction, and one turn of the event loop, may take. */
+/** Most jobs and rows that one transaction, and one turn of the event loop, may delete. */
 export const deletionSlice = { jobs: 50, rows: 1000 } as const;
 
 const method = 'DeleteJob';
@@ -122,7 +122,7 @@ export function createDeletion(options: DeletionOptions): Deletion {
   };
 }
 
-/** Nothing when the job is gone, or has begun anew under its id. */
+/** Deletes an ended job; does nothing when it is gone, or has begun anew under its id. */
 function deleteEnded(store: Store, id: string, keepCheckpoint: boolean): void {
   try {
     store.deleteJob(id, { force: false, keepCheckpoint });

@@ -6,7 +6,7 @@ import { imageMessage, resumedMessage } from './job-images.ts';
 import type { Recording } from './recording.ts';
 import type { RunnerEvent } from './runner-loop.ts';
 
-/** What attempts say: written down, told to who watches, and to the scheduler as its events. */
+/** Writes down what attempts report, and tells it to observers and, as events, to the scheduler. */
 
 type OfAttempt = Extract<RunnerEvent, { readonly attempt: number }>;
 type Unnamed<E> = E extends unknown ? Omit<E, 'jobId' | 'attempt'> : never;

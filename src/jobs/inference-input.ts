@@ -117,7 +117,7 @@ async function modelProblem(folder: string, roots: readonly string[]): Promise<s
   return leak === undefined ? null : `${leak} ${leadsOut(roots[0] ?? '')}`;
 }
 
-/** Null where the daemon may read it. An empty root allows any place. */
+/** Why the daemon may not read a path; null: it may. An empty root allows any place. */
 async function placeProblem(path: string, roots: readonly string[]): Promise<string | null> {
   try {
     const real = await realpath(path);

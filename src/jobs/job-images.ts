@@ -20,7 +20,7 @@ export function imageMessage(error: string | null): string {
   return `trains on, but an interruption costs the work since the last image: ${error}`;
 }
 
-/** Where a job will go on that has no attempt now. */
+/** Says where a job that has no attempt now will go on. */
 export function goingOnMessage(jobsFolder: string, uid: string): string {
   const image = newestImage(jobsFolder, uid);
   if (image === null) return 'begins at the beginning: there is no image';

@@ -76,10 +76,10 @@ export interface Jobs extends Lifecycle {
   progress(id: string): JobProgress | null;
   /** Estimated until calibrated. Rejects with JOB_NOT_FOUND, and as `requireReady` throws. */
   plan(id: string, signal: AbortSignal): Promise<JobPlan>;
-  /** What it is predicted to take of the host's memory; null once its dataset is gone. */
+  /** Host memory that a job is predicted to take; null once its dataset is gone. */
   memory(job: JobRecord): MemoryPlan | null;
   /**
-   * What an attempt's executors did (0 = latest); nothing where it trained nothing, or died with
+   * Times of an attempt's executors (0 = latest); nothing where it trained nothing, or died with
    * its daemon. Throws JOB_NOT_FOUND.
    */
   timeline(id: string, attempt: number): Promise<AttemptTimeline>;
@@ -90,7 +90,7 @@ export interface Jobs extends Lifecycle {
 export interface ListJobs {
   readonly limit: number;
   readonly after: JobCursor | null;
-  /** Empty: all. */
+  /** States to list; empty: all. */
   readonly states: readonly JobState[];
 }
 
@@ -127,7 +127,7 @@ export interface JobsOptions extends Omit<InferenceSources, 'store'> {
   readonly clock: Clock;
   readonly host: Omit<JobHost, 'hostBytes'>;
   readonly pool: Pool;
-  /** What the host's memory is to this daemon. */
+  /** Memory that this daemon and its children may use: the host's, or a limit. */
   readonly hostBytes: number;
   readonly maxQueued: number;
 }
@@ -162,7 +162,7 @@ export function createJobs(options: JobsOptions): Jobs {
         made = await submissions.create({ ...request, uid, checked });
         return waiting.shown(made);
       } finally {
-        // It was refused, or an earlier call had made it.
+        // The job was refused, or an earlier call had made it.
         const beginsElsewhere = (request.spec.training?.startFrom ?? '') !== '';
         if (beginsElsewhere && jobFolder !== null && made?.uid !== uid) {
           await removeStartFile(jobFolder);
@@ -197,7 +197,7 @@ export function createJobs(options: JobsOptions): Jobs {
   };
 }
 
-/** What is read from files before a job is made, and what comes of its spec. */
+/** Reads the files that a job begins with, before it is made, and resolves its spec. */
 async function checkedJob(
   options: JobsOptions,
   request: CreateJob,
@@ -262,7 +262,7 @@ function createJob(options: JobsOptions, request: PreparedJob, others: number): 
   return { job: store.insertJob(newJob, ...optional(key)), isNew: true };
 }
 
-/** Null once the dataset is gone. */
+/** Memory plan of a job; null once its dataset is gone. */
 function memoryPlanOfJob(options: JobsOptions, { effectiveSpec: spec }: JobRecord) {
   const { native, host, hostBytes, store } = options;
   const dataset = store.getDataset(spec.dataset);

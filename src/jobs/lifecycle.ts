@@ -29,7 +29,7 @@ export interface Lifecycle {
 }
 
 export interface RetryJob {
-  /** Without its images. */
+  /** Whether the job begins anew, without its images. */
   readonly fromBeginning: boolean;
   readonly requestId: string | null;
 }

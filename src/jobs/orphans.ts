@@ -5,9 +5,9 @@ import { entriesOf } from '../base/files.ts';
 import type { Log } from '../base/log.ts';
 import type { Store } from '../store/store.ts';
 
-/** What lies in a state directory and in no store: the store was lost, or another one put there. */
+/** Files of a state directory that its store does not know: the store was lost or replaced. */
 
-/** More are not told of one by one. */
+/** Most orphans that are told of one by one. */
 export const orphansMax = 1000;
 
 /**

@@ -38,7 +38,7 @@ class Recovery {
     this.#recording = recording;
   }
 
-  /** Null when that ends it. */
+  /** Recovers a job after the daemon's death; null when nothing is left to run. */
   recover(job: JobRecord): JobRecord | null {
     const { store } = this.#options;
     const made = job.result?.predictions?.folder ?? job.result?.checkpointDir;

@@ -64,7 +64,7 @@ export interface RetentionOptions {
   readonly observe: (removed: readonly GarbageItem[]) => void;
 }
 
-/** What one look at the store, or one transaction, may take. */
+/** Most records that one look at the store, or one transaction, may take. */
 export const retentionSlice = { jobs: 500, events: 1000, operations: 1000 } as const;
 
 const periodMs = 60_000;

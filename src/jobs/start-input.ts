@@ -45,7 +45,7 @@ export interface FoundStart {
 
 const field = 'spec.training.start_from';
 
-/** What `training.start_from` names, copied for the job. */
+/** Finds the parameters that `training.start_from` names and copies them for the job. */
 export async function findStart(
   sources: StartSources,
   spec: JobSpecInput,
@@ -105,7 +105,7 @@ async function startOf(
 /** Where parameters lie. */
 type Place = Omit<StartSource, 'jobFolder'>;
 
-/** Null where the job has no checkpoint. Epochs count from 1. */
+/** Place of a job's checkpoint; null where it has none. Epochs count from 1. */
 function checkpointOf({ state, result }: JobRecord, at: string): Place | null {
   if (state !== 'SUCCEEDED' || result === null) return null;
   const { checkpointDir, epochs, bestEpoch } = result;

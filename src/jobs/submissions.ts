@@ -13,7 +13,7 @@ export interface CreateJob {
   readonly createdBy: string;
 }
 
-/** What came of a job's spec: all of it, on the dataset that it was checked with, or why not. */
+/** A job's resolved spec and the dataset that it was checked with, or why it was refused. */
 export type CheckedJob =
   | { readonly spec: JobSpec; readonly datasetDigest: string }
   | { readonly error: unknown };

@@ -1,7 +1,7 @@
 import type { HotCurve } from './hot-curve.ts';
 
 /**
- * What the devices of one island hold: Algorithm 1 of Song and Jiang (ICS'22) in rank space. Each
+ * Rows that the devices of one island hold: Algorithm 1 of Song and Jiang (ICS'22) by rank. Each
  * device begins with the hottest rows; then, from its last row up, the copies of a rank but one
  * give way to ranks that nobody holds yet, as long as such a rank is hot enough beside the one it
  * replaces. What comes out is always of one shape, hence planned by its borders, not by rows:
@@ -16,7 +16,7 @@ import type { HotCurve } from './hot-curve.ts';
 
 export interface Member {
   readonly device: number;
-  /** Rows it may hold. */
+  /** Rows that the device may hold. */
   readonly rows: number;
 }
 

@@ -44,7 +44,7 @@ export const noLinks = (devices: number): Links => linksOf(devices, () => null);
 export const pairLinks = (devices: number, by: LinkClass = 'NVLINK'): Links =>
   linksOf(devices, (i, j) => (i % 2 === 0 && j === i + 1 ? by : null));
 
-/** Every two devices, joined by a switch. */
+/** Links of devices that a switch joins, each with each. */
 export const fullLinks = (devices: number, by: LinkClass = 'NVLINK'): Links =>
   linksOf(devices, () => by);
 

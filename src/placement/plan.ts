@@ -13,7 +13,7 @@ import { type DeviceLoad, loadsOf } from './loads.ts';
 /** Which rows of the features which device holds, so that batches wait least for them. */
 
 export interface PlanRequest {
-  /** Never rising. */
+  /** Hotness by rank, never rising. */
   readonly hotness: HotCurve;
   /** Rows that each device may hold; 0: none. */
   readonly budgets: readonly number[];
@@ -21,7 +21,7 @@ export interface PlanRequest {
   readonly costs: RowCosts;
 }
 
-/** Every device for itself: the hottest rows (Rule 1), a plain cache. */
+/** A plan in which each device has a plain cache of the hottest rows (Rule 1). */
 export function plainPrefix({ hotness, budgets }: PlanRequest): PlacementPlan {
   const islands = budgets.map((_, device) => planOf([device], { hotness, budgets }, Infinity));
   return { islands };

@@ -5,7 +5,7 @@ import { type DeviceLoad, loadsOf, restOf } from './loads.ts';
 import { plainPrefix, planPlacement, spreadMost } from './plan.ts';
 
 /**
- * What placements would be worth: planned from what is known before a job, judged by what epochs
+ * How much placements would be worth: planned from facts before a job, judged by what epochs
  * read. Beside the plan stand the one that reads least from the host, a plain prefix, a partition
  * by node id and a random spread.
  */
@@ -52,7 +52,7 @@ export interface Simulated {
 
 export interface SimulatedLayout extends Omit<Scenario, 'costs'> {
   readonly ratio: number;
-  /** Costs are ns. */
+  /** Placements, with costs in ns. */
   readonly placements: readonly Simulated[];
 }
 
@@ -62,7 +62,7 @@ export interface Scenarios {
   readonly links: readonly LinkLayout[];
   readonly ratios: readonly number[];
   readonly rowBytes: number;
-  /** Bytes a second. */
+  /** Rates are bytes a second. */
   readonly hostRate: number;
   readonly peerRate: number;
 }

@@ -6,7 +6,7 @@ import type { JobSpec } from '../spec/job-spec.ts';
 import type { JobLayout } from './job-layout.ts';
 
 /**
- * What executors may take of the memory of a device that is no CPU device. Who is alone there has
+ * Memory that executors may take of a device that is no CPU device. One that is alone there has
  * all of it; a Sampler beside a standby Trainer has what it needs at most, the other one the rest.
  * A Trainer's part has a reserve for what others than gnnd take: PyTorch's tensors, cuBLAS's
  * workspace, kernels as they are loaded, the process's context.
@@ -20,7 +20,7 @@ export interface DeviceJob {
 }
 
 /**
- * What is reserved of a GPU before a trial has measured it, and at least: kernels that only
+ * Least reserve on a GPU, and the reserve before a trial has measured it: kernels that only
  * evaluations use are loaded later, and each process on the device has a context of its own, half a
  * gibibyte. On a small GPU it is a quarter. Simulated devices take nothing beside us unless they
  * are told to.
@@ -130,7 +130,7 @@ function most(
 }
 
 /**
- * What a trial's executors leave for standby Trainers beside the Samplers of such devices, and what
+ * Memory that a trial's executors leave for standby Trainers beside Samplers on a device, and what
  * those need at least: no row of features cached.
  */
 export function standbyRoomOf(

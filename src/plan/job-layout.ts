@@ -33,9 +33,9 @@ const trialBatches = 24;
 export interface JobLayout {
   readonly model: ModelOptions;
   readonly sampling: SamplingOptions;
-  /** Without tensors for a TORCHSCRIPT that was not probed yet. */
+  /** The model's tensors; none for a TORCHSCRIPT model that was not probed yet. */
   readonly manifest: ModelManifest;
-  /** M. */
+  /** Number of batches of an epoch, M. */
   readonly batchesPerEpoch: number;
   /** Virtual bytes of a slot: the largest record the job can make. */
   readonly slotBytes: number;
@@ -257,7 +257,7 @@ export function trialSegment(request: SegmentRequest): SegmentSpec {
   };
 }
 
-/** Scale of the first epoch, in parts of `scaleParts`. */
+/** Scale of the first epoch, times `scaleParts`. */
 function firstScale(spec: JobSpec): number {
   return favours(spec) && !adapts(spec) ? spec.sampling.locality.maxScale * scaleParts : scaleParts;
 }

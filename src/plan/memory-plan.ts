@@ -31,7 +31,7 @@ import { placeRows } from './row-placement.ts';
 import { readTokens, tokenBytes } from './row-sizes.ts';
 
 /**
- * What a job will take of the host's memory, and what therefore stays on disk: a function of the
+ * Host memory that a job will take, and what therefore stays on disk: a function of the
  * spec, the dataset's sizes and the host's memory, so that what is promised when a job is created
  * is what its attempts do.
  */

@@ -3,8 +3,8 @@ import type { JobSpec } from '../spec/job-spec.ts';
 import { type DecidingMetric, decidingMetric } from '../spec/metrics.ts';
 
 /**
- * Scores that evaluations keep to rank nodes by: of labels one each; of two classes one; of more
- * classes one each, but only where they decide. None where they would take much and nobody asked.
+ * Scores that evaluations keep to rank nodes by: one for each label, one for two classes, and for
+ * more one each, but only where they decide. None where they would take much and none is asked for.
  */
 export function rankedOf(spec: JobSpec, counts: DatasetCounts) {
   const asked = rankedMetrics.has(decidingMetric(spec, counts.task));

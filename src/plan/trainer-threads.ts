@@ -8,7 +8,7 @@ import { automaticCores } from '../spec/limits.ts';
  */
 export interface TrainerThreads {
   readonly threads: number;
-  /** More than its device's, where other devices have nothing to compute meanwhile. */
+  /** Cores of a Trainer: more than its device's, where other devices compute nothing meanwhile. */
   readonly cores: readonly number[];
 }
 

@@ -116,7 +116,7 @@ async function digestsOf(
   return answer.value;
 }
 
-/** Beside a derived file: SHA-256 of its bytes. */
+/** Path of a derived file's SHA-256, beside the file. */
 function digestPath(path: string): string {
   return `${path}.sha256`;
 }

@@ -72,7 +72,7 @@ export class HostTier {
     }
   }
 
-  /** What a trial's executors made of it; it goes where every Trainer keeps as many rows. */
+  /** Notes how a trial's executors used the tier; drops it if Trainers keep as many rows. */
   tried(executors: readonly ExecutorSnapshot[], rowsKept: number): void {
     if (this.#fd === null) return;
     if (rowsKept >= this.#facts.rows) {
@@ -83,7 +83,7 @@ export class HostTier {
     this.noteRefusal(executors, rowsKept);
   }
 
-  /** Whether it shows for the first time that a device refused to register them. */
+  /** Whether it shows for the first time that a device refused to register the rows. */
   noteRefusal(executors: readonly ExecutorSnapshot[], rowsKept: number): boolean {
     if (this.#fd === null || this.#isRefused || rowsKept >= this.#facts.rows) return false;
     const trainers = executors.filter(({ role }) => role !== 'SAMPLER');

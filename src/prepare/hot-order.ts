@@ -52,7 +52,7 @@ export async function prepareHotOrder(
   return { path, rankMs: Math.max(1, Math.round(clock.monotonicMs() - startMs)), runs };
 }
 
-/** Null where the file is gone or none of ours: it is made again. */
+/** Runs in a file; null where it is gone or none of ours, and so is made again. */
 function runsIn(path: string): readonly RankedRun[] | null {
   let value: unknown;
   try {

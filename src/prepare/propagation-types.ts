@@ -19,7 +19,7 @@ export interface PropagationRequest {
 
 /** Moments of another dataset that features and rows are standardised by. */
 export interface GivenMoments {
-  /** Null where features are not. */
+  /** Moments of the features; null where those are not standardised. */
   readonly features: MomentsFile | null;
   /** Folder of a file for each token, as a propagation has them; empty: rows are not. */
   readonly rowsFolder: string;

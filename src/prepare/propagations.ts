@@ -258,7 +258,7 @@ export class Propagations implements PropagationMaker {
       });
   }
 
-  /** Each with all that is in its folder, complete or not, and when it was last used or written. */
+  /** Sizes of all propagation folders, complete or not, and when each was last used or written. */
   async sized(): Promise<readonly SizedFile[]> {
     const { folder } = this.#options;
     const ids = (await readdir(folder)).filter((name) => idPattern.test(name));
@@ -411,7 +411,7 @@ function completed(path: string) {
   return { complete: true, rows: manifest.rows, bytes, digest };
 }
 
-/** Every file has its size; what they hold their digests tell. */
+/** Whether every file has its size; digests tell whether the contents are right. */
 function isWhole(path: string, { files }: PropagationManifest): boolean {
   return files.every(({ name, bytes }) => {
     const found = statSync(join(path, 'rows', name), { throwIfNoEntry: false });

@@ -21,7 +21,7 @@ export interface MomentsFile {
   readonly digest: string;
 }
 
-/** Beside the standardised features at `featuresPath` (native/core/graph/features.h). */
+/** Path of moments beside the features at `featuresPath` (native/core/graph/features.h). */
 export function momentsPath(featuresPath: string): string {
   return `${featuresPath}.moments`;
 }

@@ -26,7 +26,7 @@ export interface SharedTopology {
   /** A sealed memfd; it stays the store's. */
   readonly fd: number;
   readonly bytes: number;
-  /** More than once is once. */
+  /** Releases the share; a second call does nothing. */
   readonly release: () => void;
 }
 
@@ -42,9 +42,9 @@ export interface TopologiesOptions {
 interface Entry extends TopologyKey {
   readonly fd: number;
   readonly abort: AbortController;
-  /** Resolves to its bytes. */
+  /** Resolves to the topology's size in bytes. */
   made: Promise<number>;
-  /** 0 until it is made. */
+  /** Size of the topology; 0 until it is made. */
   bytes: number;
   shares: number;
   idle: NodeJS.Timeout | null;

@@ -89,7 +89,7 @@ export interface Attempt {
   readonly message: string;
   readonly executorRestarts: number;
   readonly exits: readonly ExecutorExit[];
-  /** Null when it began at the beginning. */
+  /** Point that the attempt resumed from; null when it began at the beginning. */
   readonly resumed: ResumePoint | null;
 }
 
@@ -232,7 +232,7 @@ export interface JobPredictions {
   readonly bytes: number;
   /** SHA-256 of inference.json, which lists the SHA-256 of each file. */
   readonly sha256: string;
-  /** What could not be told of whether the dataset is one for the model; left out: nothing. */
+  /** What could not be checked of the dataset's fit to the model; left out: nothing. */
   readonly notice?: string | undefined;
 }
 
@@ -347,7 +347,7 @@ export interface CachePlan {
   /** Rows in host memory that devices with memory of their own read by themselves. */
   readonly pinnedRows: number;
   readonly pinnedExplanation: string;
-  /** Null where no two devices could hold rows for each other. */
+  /** Placement of rows; null where no two devices could hold rows for each other. */
   readonly placement: RowPlacementPlan | null;
   /** Says which nodes batches favour, and how much; empty: locality is off. */
   readonly favoured: string;

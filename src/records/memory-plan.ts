@@ -4,10 +4,10 @@
 export type TopologyPlace = 'MEMORY' | 'FILE';
 
 export interface MemoryPart {
-  /** For people. */
+  /** Name for people. */
   readonly name: string;
   readonly bytes: number;
-  /** Taken only if batches are as large as they can be; else it surely is. */
+  /** True: taken only if batches are as large as they can be; false: surely taken. */
   readonly isBound: boolean;
   /** Field of the spec to change in order to need less; empty: there is none. */
   readonly field: string;

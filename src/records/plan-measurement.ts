@@ -60,7 +60,7 @@ function sumOf(times: readonly ExecutorTimes[], timeOf: (times: ExecutorTimes) =
   return times.reduce((sum, each) => sum + timeOf(each), 0);
 }
 
-/** 0 for none. */
+/** The median of values; 0 for none. */
 function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;

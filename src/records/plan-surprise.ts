@@ -2,7 +2,7 @@ import type { JobPlan, PlanMeasurement } from './job-record.ts';
 
 /** A plan whose prediction turned out far off says so, with what it was predicted from. */
 
-/** So many times longer or shorter than predicted is no noise of a busy machine. */
+/** A time so many times longer or shorter than predicted is no noise of a busy machine. */
 const surprisingTimes = 2;
 /** A shorter time may be only the start of the processes. */
 const momentNs = 1e9;

@@ -45,7 +45,7 @@ export function trainerRatio({ samplerBatchNs, trainerBatchNs }: Timings): numbe
 }
 
 export interface SamplersRequest {
-  /** N_g, at least 1. */
+  /** Number of devices, N_g, at least 1. */
   readonly deviceCount: number;
   readonly policy: PlacementPolicy;
   /** N_s for FIXED, within 1..N_g; ignored by the other policies. */

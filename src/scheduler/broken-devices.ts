@@ -54,7 +54,7 @@ export function lostWith(
   return devices.map(({ name }) => name).filter((name) => wholeDeviceOf(name) === whole);
 }
 
-/** After a job succeeded on some of them; the same array where nothing is new. */
+/** Clears devices that a job succeeded on of suspicion; the same array where nothing is new. */
 export function clearedBy(names: readonly string[], devices: readonly Device[]): readonly Device[] {
   const isCleared = ({ name, suspicion }: Device) => names.includes(name) && suspicion != null;
   const cleared = devices.filter(isCleared).map(({ name }) => name);

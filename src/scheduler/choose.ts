@@ -41,7 +41,7 @@ export interface Choice {
 const preference: readonly PlanWay[] = ['SWITCHING', 'SPLIT', 'SHARING'];
 const preferPercent = 5;
 
-/** So large that no comparison is lost in rounding to whole ns. */
+/** Timings so large that no comparison is lost in rounding to whole ns. */
 const equallyFast: Timings = {
   samplerBatchNs: 1e9,
   trainerBatchNs: 1e9,

@@ -122,7 +122,7 @@ function splitDevices(
   return [devices.filter(samples), devices.filter((device) => !samples(device))];
 }
 
-/** Nothing is chosen or predicted: nobody samples, and nobody stands by for a Sampler. */
+/** A plan of Trainers alone: without Samplers and standby Trainers nothing is predicted. */
 function trainersPlan({ devices, estimated }: PlanRequest, withoutSamplers: string): DevicePlan {
   const trainers = count(devices.length, 'Trainer');
   return {

@@ -24,9 +24,9 @@ import { partsOf, type Timings } from './timings.ts';
 
 /** How the steps of a job follow each other: docs/job-spec.md, `training`. */
 export interface Steps {
-  /** G. */
+  /** Batches of a step, G. */
   readonly batchesPerStep: number;
-  /** S. */
+  /** Staleness, S. */
   readonly staleness: number;
 }
 
@@ -48,9 +48,9 @@ export interface Pace {
 /** So many devices sample, so many train; SHARING: all sample and none only trains. */
 export interface Split {
   readonly way: PlanWay;
-  /** N_s. */
+  /** Number of Samplers, N_s. */
   readonly samplers: number;
-  /** N_t. */
+  /** Number of Trainers, N_t. */
   readonly trainers: number;
 }
 
@@ -185,7 +185,7 @@ function stepTime({ timings, steps }: Pace, { trainers, standbys }: Crew): Fract
   return larger(computing, chained, apply);
 }
 
-/** In how many rounds so many devices compute so many batches, again and again. */
+/** The repeating pattern of steps: how many rounds the devices need for how many batches. */
 export function roundsOf(
   workers: number,
   { batchesPerStep, staleness }: Steps,
@@ -200,7 +200,7 @@ export function roundsOf(
   return { rounds, batches };
 }
 
-/** Nothing is trained before the first batch is sampled, nor is the last one while it is. */
+/** Time of an epoch: no batch, neither the first nor the last, is trained before it is sampled. */
 function epochTime({ way }: Split, { timings, epoch }: Pace, { time, limit }: BatchTime): number {
   if (epoch === null) return 0;
   const batches = roundUp(fraction(time.numerator * BigInt(epoch.batches), time.denominator));

@@ -2,7 +2,7 @@ import { deviceCountOf, usableFor } from './request.ts';
 import { type ActiveJob, isUsable, type QueuedJob, type SchedulerState } from './state.ts';
 
 /**
- * Who gives devices to a job of higher priority. A job that waits takes running ones that are
+ * Which jobs give devices to one of higher priority. A job that waits takes running ones that are
  * preemptible and of lower priority, the lowest first and of these the youngest, and only where
  * with their devices it has all that it asks for: nobody is stopped in vain. Devices of attempts
  * that are being stopped anyway count as good as free, so nobody is stopped for the same job twice.

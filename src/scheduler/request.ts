@@ -94,7 +94,7 @@ export function usableFor(request: DeviceRequest, names: readonly string[]): rea
   return names.filter((name) => request.names.includes(name));
 }
 
-/** What makes a request impossible on any host; null when nothing does. */
+/** Why no host could ever grant a request; null when one could. */
 export function requestProblem({ devices, placement }: JobRequest): string | null {
   const deviceCount = deviceCountOf(devices);
   if (!Number.isSafeInteger(deviceCount) || deviceCount < 1) {

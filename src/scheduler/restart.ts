@@ -1,7 +1,7 @@
 import { type Failure, failureRules } from './failure.ts';
 import type { Active, Ending, RestartPolicy, Tally } from './state.ts';
 
-/** After a death: again, how soon, or give up. */
+/** Decides after a death whether a job is tried again, and how soon. */
 
 export const freshTally: Tally = {
   attempt: 0,
@@ -77,7 +77,7 @@ export type LostVerdict =
     }
   | { readonly kind: 'FAIL'; readonly tally: Tally; readonly message: string };
 
-/** What follows for a job whose attempt ended with the daemon, without any stop in order. */
+/** Decides on a job whose attempt ended with the daemon, without an orderly stop. */
 export function judgeLost({ tally, madeProgress, suspectsBefore }: LostAttempt): LostVerdict {
   const daemonDeaths = madeProgress ? 1 : tally.daemonDeaths + 1;
   const charged = { ...tally, daemonDeaths };

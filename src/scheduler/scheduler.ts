@@ -43,7 +43,7 @@ import { type QueueView, viewQueue } from './waiting.ts';
  * reads no clock, draws no random number and performs nothing (docs/scheduling.md).
  */
 
-/** Before anything is known. */
+/** State before anything is known. */
 export const initialState: SchedulerState = {
   devices: [],
   running: [],
@@ -391,7 +391,7 @@ interface Closing {
   readonly jitter: number;
 }
 
-/** Nothing of the attempt is left: its devices are free, and the job goes its way. */
+/** Closes an attempt of which nothing is left: its devices are free, the job goes its way. */
 function closeAttempt(state: SchedulerState, job: ActiveJob, closing: Closing): Decision {
   const { jobId, restart } = job.request;
   const { attempt, devices } = job.stage;

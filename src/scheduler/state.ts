@@ -32,7 +32,7 @@ import type { Timings } from './timings.ts';
 
 // ---------------------------------------------------------------- jobs
 
-/** So many devices, of one kind or any; or exactly these. */
+/** A number of devices, of one kind or any, or devices by their names. */
 export type DeviceRequest =
   | { readonly kind: 'count'; readonly count: number; readonly of?: DeviceKind }
   | { readonly kind: 'names'; readonly names: readonly string[] };
@@ -70,17 +70,17 @@ export interface RestartPolicy {
 export interface Timeouts {
   /** Longest stay in the queue, back-off included, since it was last queued. */
   readonly pendingMs: number;
-  /** From the grant of the devices until all executors are ready. */
+  /** Longest time from the grant of the devices until all executors are ready. */
   readonly startupMs: number;
   /** Longest time RUNNING, all attempts together. */
   readonly runMs: number;
-  /** By when `stopped` must follow `stopExecutors`; longer than the supervisor's grace and kill. */
+  /** Time in which `stopped` must follow `stopExecutors`; longer than grace and kill take. */
   readonly stopMs: number;
-  /** By when `completed` must follow the end of the last executor: a full disk may delay it. */
+  /** Time in which `completed` must follow the last executor's end: a full disk may delay it. */
   readonly finalizeMs: number;
 }
 
-/** What a job has used up so far; stored with it, so a restart of the daemon resets nothing. */
+/** Budgets that a job has used up, stored with it: a restart of the daemon resets nothing. */
 export interface Tally {
   /** Number of the last attempt; 0 before the first. */
   readonly attempt: number;
@@ -130,7 +130,7 @@ export interface SchedulerState {
    * very array as it is: with 10,000 waiting, a step of one that runs touches none of them.
    */
   readonly queue: readonly QueuedJob[];
-  /** Nothing new starts once true. */
+  /** Whether the daemon drains: then nothing new starts. */
   readonly draining: boolean;
   /** Whether the command `drained` has been given. */
   readonly drained: boolean;
@@ -166,7 +166,7 @@ export type Job = QueuedJob | ActiveJob;
 interface AnyJob {
   readonly request: JobRequest;
   readonly tally: Tally;
-  /** The latest measured: of its calibration, then of its last epoch; null before any. */
+  /** Timings measured last, by its calibration, then by its last epoch; null before any. */
   readonly timings: Timings | null;
   /** Size of an epoch as the calibration found it; null before. */
   readonly epoch: EpochSize | null;
@@ -270,9 +270,9 @@ export type SchedulerEvent =
       readonly kind: 'calibrated';
       readonly timings: Timings;
       readonly epoch: EpochSize;
-      /** Empty where memory was not measured (CPU devices). */
+      /** Room for standby Trainers; empty where memory was not measured (CPU devices). */
       readonly standbyRoom: readonly StandbyRoom[];
-      /** PlanRequest's. */
+      /** Same as in PlanRequest. */
       readonly samplerSets?: readonly (readonly string[])[];
     })
   | (OfAttempt & { readonly kind: 'executorReady'; readonly executor: string })
@@ -383,7 +383,7 @@ export type Command =
       readonly reason: FinishReason;
       readonly message: string;
     })
-  /** After `drain`: no attempt is left. */
+  /** No attempt is left after `drain`. */
   | { readonly kind: 'drained' };
 
 export interface Decision {

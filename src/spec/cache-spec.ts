@@ -7,8 +7,8 @@ import { automaticRatio } from './limits.ts';
 type CacheFields = Pick<JobSpec, 'cache' | 'resources' | 'placement'>;
 
 /**
- * Whether a cache's size follows from what the work of a batch leaves of a device's memory: of its
- * own, or of what the spec says.
+ * Whether a cache's size follows from what a batch's work leaves of a device's memory, be it the
+ * device's own memory or the amount that the spec says.
  */
 export function hasAutomaticCache({ cache, resources }: Omit<CacheFields, 'placement'>): boolean {
   // `ratio` alone decides: where only ratio is given, it holds for standby_ratio, too.

@@ -6,7 +6,7 @@ export type DeviceKind = Exclude<JobSpec['resources']['deviceKind'], 'AUTO'>;
 
 const kinds: Readonly<Record<string, DeviceKind>> = { cpu: 'CPU', cuda: 'CUDA', sim: 'SIM' };
 
-/** Null for what names no device of any kind. */
+/** Kind of a device by its name; null for a name of no kind. */
 export function deviceKindOf(name: string): DeviceKind | null {
   return kinds[name.slice(0, Math.max(0, name.indexOf(':')))] ?? null;
 }

@@ -5,7 +5,7 @@ import { type SpecLeaf, type SpecScalar, specLeaves } from './spec-fields.ts';
 
 /** The spec of an inference, completed by that of the job whose model predicts. */
 
-/** What is known of the model. */
+/** Facts of the trained model. */
 export interface TrainedFacts {
   /** Resolved spec of the job that trained the model. */
   readonly spec: JobSpecInput;

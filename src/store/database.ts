@@ -48,7 +48,7 @@ export class Database {
   #changedAll = false;
   /** Whether the open transaction has a new job in it. */
   #hasNewJob = false;
-  /** Since the last checkpoint. */
+  /** Whether anything was logged since the last checkpoint. */
   #hasLogged = false;
   readonly #timer: NodeJS.Timeout;
 
@@ -93,7 +93,7 @@ export class Database {
     return this.#translated(() => statement.run(...cells)).changes;
   }
 
-  /** For schema changes and pragmas. */
+  /** Executes schema changes and pragmas. */
   execute(sql: string): void {
     this.#translated(() => this.#connection.exec(sql));
   }
@@ -270,7 +270,7 @@ function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** Null for an error that the database did not make. */
+/** Code of an error of the database; null for errors of other origin. */
 export function errorCodeOf(error: unknown): StoreErrorCode | null {
   if (error instanceof GnndError) return errorCodeOf(error.cause);
   if (error instanceof StoreGone) return 'IOERR';

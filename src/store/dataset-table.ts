@@ -76,7 +76,7 @@ export function datasetTable(database: Database, clock: Clock): DatasetStore {
   };
 }
 
-/** In the order of the columns. */
+/** Cells of a dataset's row, in the order of the columns. */
 function cellsOf(record: DatasetRecord): Cell[] {
   return [
     ...[record.id, record.state, record.message, record.digest, record.path],

@@ -10,7 +10,7 @@ import type { EpochPlace, StoredEpoch } from './store-types.ts';
  * revision, in the order of events: whoever saw a revision saw all epochs up to it.
  */
 export interface EpochTable {
-  /** From `first` on, at most `limit`. */
+  /** Epochs from `first` on, at most `limit`. */
   list(jobSeq: number, attempt: number, first: number, limit: number): readonly StoredEpoch[];
   count(jobSeq: number, attempt: number): number;
   /** Number of epochs of the newest earlier attempt that has some. */
@@ -174,7 +174,7 @@ function statements(database: Database) {
   };
 }
 
-/** In the order of the columns. */
+/** Cells of an epoch's row, in the order of the columns. */
 function epochCells(report: EpochReport): Cell[] {
   const { parametersSha256, ledgerDigest } = report;
   return [

@@ -83,7 +83,7 @@ export function checkInBackground({ path, log, pool, onDamage }: FileCheckOption
   return { isDone: () => isDone, ended, stop: () => stopping.abort() };
 }
 
-/** Beside a store that a thread found to be damaged, as long as no start has looked itself. */
+/** Path of the mark beside a store that a thread found damaged, until a start has looked itself. */
 function markOf(path: string): string {
   return `${path}.damaged`;
 }

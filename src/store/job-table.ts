@@ -306,7 +306,7 @@ export function statusOf(row: Row): JobStatus {
 
 const parsed = nullable(fromJson((value) => value));
 
-/** In the order of the columns. */
+/** Cells of a job's status, in the order of the columns. */
 function statusCells(status: JobStatus): Cell[] {
   const { plan, result } = status;
   return [

@@ -79,9 +79,9 @@ export interface JobStore {
   insertJob(job: NewJob, request?: RequestKey): JobRecord;
   getJob(id: string): JobRecord | null;
   getJobByUid(uid: string): JobRecord | null;
-  /** Newest first. */
+  /** Lists jobs, newest first. */
   listJobs(query: JobQuery): readonly JobRecord[];
-  /** Oldest first. */
+  /** Jobs that have not ended, oldest first. */
   nonTerminalJobs(): readonly JobRecord[];
   /** Every state has an entry. */
   countJobs(): Readonly<Record<JobState, number>>;
@@ -144,7 +144,7 @@ export interface DatasetStore {
   insertDataset(dataset: NewDataset): DatasetRecord;
   updateDataset(id: string, change: DatasetChange): DatasetRecord;
   getDataset(id: string): DatasetRecord | null;
-  /** By id, ascending; `afterId` is the last one of the page before. */
+  /** Records by ascending id; `afterId` is the last id of the page before. */
   listDatasets(query: DatasetQuery): readonly DatasetRecord[];
   countDatasets(): DatasetCounts;
 }
@@ -314,7 +314,7 @@ export interface StoredJobEvent {
 
 /** Identifies a call that may be repeated; stored together with the call's effect. */
 export interface RequestKey {
-  /** For example `CreateJob`. */
+  /** Name of the method, for example `CreateJob`. */
   readonly method: string;
   readonly requestId: string;
   /** SHA-256 of the canonical request without its request id, in hex. */
@@ -409,7 +409,7 @@ export type StoreErrorCode = 'BUSY' | 'FULL' | 'IOERR' | 'CORRUPT' | 'OTHER';
 
 export interface StoreObservation {
   readonly op: StoreOp;
-  /** Begin to durable commit. */
+  /** Time from begin to durable commit. */
   readonly seconds: number;
   /** Null when it was committed, or refused by a rule rather than by the database. */
   readonly error: StoreErrorCode | null;

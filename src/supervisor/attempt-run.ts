@@ -27,12 +27,12 @@ export interface AttemptRunOptions {
 export const lookEveryMs = 100;
 /** Progress rates are taken over about this long. */
 const rateWindowMs = 1000;
-/** Less than what an attempt may take to stop, beyond its executors' grace. */
+/** Most time to keep work at a stop; less than an attempt has beyond its executors' grace. */
 const keepMs = 20_000;
 /** Looks come every 100 ms: in a longer gap nobody could have seen a commit. */
 const frozenMs = 2000;
 
-/** What is seen of an attempt's executors since its launch, for people and metrics. */
+/** Facts seen of an attempt's executors since its launch, for people and metrics. */
 export interface SeenRun {
   readonly progress: JobProgress | null;
   /** What the executors did so far; null before the launch. */

@@ -113,7 +113,7 @@ export type AttemptEvent =
   | {
       readonly kind: 'epochsEnded';
       readonly reports: readonly EpochReport[];
-      /** Null while they are not yet what they will be: history is filling. */
+      /** Timings of the epochs; null while history is filling, because they still change. */
       readonly timings: MeasuredTimings | null;
     }
   | { readonly kind: 'attemptFailed'; readonly reason: AttemptFailure; readonly message: string }

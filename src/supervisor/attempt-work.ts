@@ -69,7 +69,7 @@ export interface EndedEpochs {
 export const noEpochs: EndedEpochs = { count: 0, last: null, valMetrics: [] };
 
 export interface Told {
-  /** Nothing that has ended waits to be told. */
+  /** Whether all that has ended was told. */
   readonly all: boolean;
   /** Milliseconds after which more may be told; null: nothing waits. */
   readonly againMs: number | null;

@@ -89,7 +89,7 @@ export interface CrewOptions extends CrewParts {
   readonly logFolder: string;
   readonly onSpawned: (role: ExecutorRole) => void;
   readonly onReady: (executor: string) => void;
-  /** After the process was reaped and what it held was reclaimed. */
+  /** Called after the process was reaped and what it held was reclaimed. */
   readonly onExited: (executor: string, outcome: ExecutorOutcome, exit: ExecutorExit) => void;
   /** An executor stalled and SIGKILL has no effect: what it holds will not come back. */
   readonly onUnkillable: (seat: LivingSeat) => void;
@@ -332,7 +332,7 @@ export class Crew {
     return fd !== null && role !== 'SAMPLER' && devices[device]?.accelerator !== undefined;
   }
 
-  /** Every Sampler's part; there may be one on every device but one. */
+  /** Read-ahead bytes of each Sampler; there may be one on every device but one. */
   #readAheadBytes(): number {
     const { memory, devices } = this.#options;
     return Math.floor(memory.readAheadBytes / Math.max(1, devices.length - 1));

@@ -85,7 +85,7 @@ const termMs = 1000;
 /** Two levels up both from src/supervisor/ and from dist/supervisor/: the built executor. */
 const entry = fileURLToPath(new URL('../../dist/executor/main.js', import.meta.url));
 
-/** Before the executor is even loaded. */
+/** A module that is loaded before the executor itself. */
 const noDebugger = new URL('../../dist/base/no-debugger.js', import.meta.url).href;
 
 const spawnRetryMs = 250;
@@ -132,7 +132,7 @@ async function spawnOnce(options: SpawnOptions): Promise<ExecutorProcess> {
   });
 }
 
-/** Where there is no room for a log, or it cannot be made, an executor works without one. */
+/** Opens a log; an executor works without one where it cannot be made or has no room. */
 function openLog(path: string): number {
   try {
     makeFolder(dirname(path));
@@ -221,7 +221,7 @@ export function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
   };
 }
 
-/** The faster one (docs/decisions/0038-threads-decide-no-bit.md). */
+/** The faster library (docs/decisions/0038-threads-decide-no-bit.md). */
 export function matrixLibraryOf(instructionSet: InstructionSet): MatrixLibrary {
   return instructionSet === 'AVX512' || instructionSet === 'AVX2' ? 'ONEDNN' : 'OPENBLAS';
 }
@@ -242,7 +242,7 @@ const oneDnnLimits = {
   NEON: {},
 } as const;
 
-/** Without it MKL may split a sum differently for another layout or thread count. */
+/** Without MKL_CBWR, MKL may split a sum differently for another layout or thread count. */
 function reproducibleMkl(instructionSet: SpawnOptions['instructionSet']): { MKL_CBWR?: string } {
   if (instructionSet === 'NEON') return {}; // there is no MKL
   if (instructionSet === 'SCALAR') return { MKL_CBWR: 'COMPATIBLE' };

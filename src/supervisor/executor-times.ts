@@ -16,8 +16,8 @@ export class ExecutorTimer {
   }
 
   /**
-   * What happened since the last lap, or the start, by executor in the order of their starts. Empty
-   * for a second lap at the same look: of epochs that end together the first one gets the time.
+   * Times since the last lap, or the start, by executor in the order of their starts. Empty
+   * for a second lap at the same look: the first of the epochs that end together gets the time.
    */
   lap(now: Look): readonly ExecutorTimes[] {
     const before = this.#before;

@@ -40,7 +40,7 @@ const reasonOfCode: Readonly<Partial<Record<NativeCode, CrashReason>>> = {
   DEVICE_LOST: 'DEVICE_LOST',
 };
 
-/** For a last message that was lost with the process. */
+/** Reasons by exit code, where the last message was lost with the process. */
 const reasonOfExit: Readonly<Record<number, CrashReason>> = {
   [executorExit.SPEC]: 'SPEC_INVALID',
   [executorExit.DATASET]: 'DATASET_CORRUPT',

@@ -14,7 +14,7 @@ const sampleMs = 1000;
 export interface OomKills {
   /** Keeps an older count to compare with; may be called often. */
   look(nowMs: number): void;
-  /** Since a few seconds ago. */
+  /** Whether a kill happened within the last few seconds. */
   happened(): boolean;
 }
 

@@ -14,7 +14,7 @@ import { runTask, TaskError } from './task.ts';
  */
 export interface PreparerOptions {
   readonly native: Pick<CoreAddon, 'hostInstructionSet'>;
-  /** Takes their log. */
+  /** Folder that takes the Preparers' log. */
   readonly stateDir: string;
 }
 

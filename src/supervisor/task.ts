@@ -20,9 +20,9 @@ import { noteDump, processState } from './process-state.ts';
 
 export interface TaskOptions {
   readonly cores: readonly number[];
-  /** Null: none. */
+  /** Descriptor of the topology; null: none. */
   readonly topologyFd: number | null;
-  /** Unset: none. */
+  /** Descriptor of the host tier; unset: none. */
   readonly hostTierFd?: number;
   readonly logPath: string;
   /** Number of threads of libraries that read it when they load. */

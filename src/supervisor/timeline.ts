@@ -5,7 +5,7 @@ import { jobTimeline } from '../store/shapes.ts';
 import { ExecutorTimer } from './executor-times.ts';
 import type { Look } from './look.ts';
 
-/** More than a screen has room to tell apart; kept in memory and, after its end, in a file. */
+/** Most stretches: more than a screen can tell apart; in memory and, after its end, in a file. */
 export const stretchesMax = 240;
 /** Most times that all stretches may have together: a message of 4 MiB holds so many. */
 const timesMax = 20_000;
@@ -53,7 +53,7 @@ export class Timeline {
   #looksEach = 1;
   #looksInLast = 0;
   #lastMs = 0;
-  /** From the monotonic clock to wall time. */
+  /** Offset from the monotonic clock to wall time. */
   #wallOffsetMs = 0;
   #queueCapacity = 0;
 

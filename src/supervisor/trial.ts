@@ -40,7 +40,7 @@ export async function runTrial(
 }
 
 export interface MeasureOptions extends Omit<TrialOptions, 'graceMs'> {
-  /** Told of the crew, for whoever stops the attempt; then that there is none. */
+  /** Called with the crew, so that a stop can reach it, and then with null. */
   readonly onCrew: (crew: Crew | null) => void;
 }
 

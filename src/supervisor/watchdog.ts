@@ -52,13 +52,13 @@ export class Watchdog {
     this.#stateOf = stateOf;
   }
 
-  /** Before the executors are looked at. Who froze the daemon may have frozen them, too. */
+  /** Called before executors are looked at. What froze the daemon may have frozen them, too. */
   begin(nowMs: number): void {
     if (this.#lastMs !== null && nowMs - this.#lastMs > frozenMs) this.#thawedMs = nowMs;
     this.#lastMs = nowMs;
   }
 
-  /** Null unless the executor is to be killed. */
+  /** Looks at an executor; null unless it is to be killed. */
   look(row: Row, pid: number, watched: Watched, nowMs: number): Stall | null {
     if (row.phase === 'REAPED') return null;
     return row.phase === 'RUNNING'

@@ -33,7 +33,7 @@ export function duration(ms: number): string {
   return rest === 0 ? `${whole} ${unit}` : `${whole} ${unit} ${rest} ${nextUnit}`;
 }
 
-/** In one whole unit: `50 s`, `3 min`, `2 d`. */
+/** A time in one whole unit: `50 s`, `3 min`, `2 d`. */
 export function age(ms: number): string {
   const [size, unit] = units.find(([unitMs]) => unitMs >= 1000 && ms >= unitMs) ?? [1000, 's'];
   return `${Math.floor(ms / size)} ${unit}`;

@@ -142,8 +142,8 @@ export class JobFeed {
 }
 
 /**
- * Epochs from 1, as people count. Of other metrics than accuracy the one that decides comes last,
- * and a second one before it.
+ * A point of the chart; epochs count from 1. Without accuracy the deciding metric comes last,
+ * and a second metric before it.
  */
 function pointOf({ epoch, loss, trainAccuracy, valAccuracy, valMetrics }: EpochReport) {
   const [first, second] = valMetrics;

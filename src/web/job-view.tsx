@@ -50,7 +50,7 @@ const cacheLines: readonly Line[] = [
 
 const pollMs = 2000;
 
-/** One job, followed. */
+/** The view of one job, which follows it. */
 export function JobView({ name }: { readonly name: string }) {
   const feed = useFeed(name);
   const { job } = feed;

@@ -7,7 +7,7 @@ import { msOf, percent } from './format.ts';
 export interface Activity {
   /** S M C P E T, then words. */
   readonly label: string;
-  /** What it is, in a sentence. */
+  /** What the activity is, in a sentence. */
   readonly meaning: string;
   readonly color: string;
   readonly ns: (times: ExecutorTimes) => number;

@@ -1,6 +1,6 @@
 import { ApiError } from './api.ts';
 
-/** What went wrong, where something did. */
+/** Shows what went wrong, if anything did. */
 export function Trouble({ error }: { readonly error: unknown }) {
   if (error === null || error === undefined) return null;
   if (error instanceof ApiError && error.status === 401) return null;

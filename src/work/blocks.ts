@@ -6,7 +6,7 @@ import { timed } from '../supervisor/attempt-parts.ts';
 import type { WorkContext } from './context.ts';
 import type { Prepared, Sizes, TrainedMoments, WorkInput } from './preparation.ts';
 
-/** Batches that are blocks: of features that may be standardised, and a topology in memory. */
+/** Prepares batches that are blocks, from features that may be standardised and a topology. */
 export class Blocks implements WorkInput {
   readonly #context: WorkContext;
   readonly #load = new DatasetLoad();

@@ -45,7 +45,7 @@ export class Images {
     this.#last = { epochs, version, atMs: this.#context.clock.monotonicMs() };
   }
 
-  /** After a look: begins to write one when it is due. `epochs` are over and recorded. */
+  /** Begins to write an image when one is due after a look. `epochs` are over and recorded. */
   look({ version, complete }: SegmentSnapshot, epochs: number): void {
     const nowMs = this.#context.clock.monotonicMs();
     const now = { epochs, version, atMs: nowMs };

@@ -34,7 +34,7 @@ export class InferAttempt implements AttemptWork {
   readonly #context: WorkContext;
   readonly #preparation: Preparation;
   readonly #inference: JobInference;
-  /** Nothing is cached; what people are shown says so. */
+  /** Caches nothing; the plan that people are shown says so. */
   readonly #cache: JobCache;
 
   constructor(context: WorkContext, input: WorkInput) {

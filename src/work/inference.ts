@@ -251,7 +251,7 @@ export async function publishPredictions(
   return { ...nothingTrained, parametersSha256, predictions };
 }
 
-/** Where columns have no names, on either side, only their number was compared. */
+/** A notice where one side's columns have no names and only their number was compared. */
 function columnsNotice(
   { spec, dataset, datasetDigest }: AttemptInput,
   { featureNames, inDim }: TrainedModel,

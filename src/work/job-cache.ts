@@ -64,7 +64,7 @@ export class JobCache {
   /** Memory of a Trainer's device that others than gnnd took during the trial. */
   #besideBytes = 0;
   #evaluationBytes = 0;
-  /** What a Sampler takes of a device; the topology alone until a trial has run. */
+  /** Device memory that a Sampler takes; the topology alone until a trial has run. */
   #samplerBytes: number | null = null;
   /** Known once the cache is prepared; false before. */
   #featuresOnDisk = false;

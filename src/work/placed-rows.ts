@@ -42,7 +42,7 @@ export interface PlacedRows extends PlacedViews {
   readonly plan: RowPlacementPlan;
 }
 
-/** Null where no two Trainers have memory of their own. */
+/** Places rows on Trainers; null where no two Trainers have memory of their own. */
 export function placeRows(facts: PlacingFacts): PlacedRows | null {
   const trainers = trainersOf(facts);
   if (trainers.length < 2) return null;
@@ -207,7 +207,7 @@ function shareableRows({ spec: { cache }, rows, rowBytes }: PlacingFacts): numbe
   return Math.floor((blocks * sharedBytes) / rowBytes);
 }
 
-/** Nanoseconds a row. */
+/** Costs in nanoseconds a row. */
 function costsOf(rates: LinkRates, rowBytes: number): RowCosts {
   const ns = (gigabytes: number) => rowBytes / gigabytes;
   const { HOST, ...links } = rates;

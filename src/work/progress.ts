@@ -30,7 +30,7 @@ export interface CrewFacts extends ProgressFacts {
 }
 
 export interface ProgressInput extends CrewFacts {
-  /** Planned. */
+  /** Number of planned epochs. */
   readonly epochs: number;
   readonly batchesPerEpoch: number;
   /** The epoch in progress and the last one that ended; null before. */

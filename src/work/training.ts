@@ -17,7 +17,7 @@ import { JobCache } from './job-cache.ts';
 import { Preparation, type WorkInput } from './preparation.ts';
 import { TrainingRun } from './training-run.ts';
 
-/** Longer than writing the checkpoint is tried (supervisor/finalize.ts). */
+/** Longer than the time for which writing a checkpoint is tried (supervisor/finalize.ts). */
 export const modelFinalizeMs = 15 * 60_000;
 
 /** An attempt at training, whatever its batches are. */

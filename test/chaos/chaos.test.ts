@@ -100,7 +100,7 @@ async function keepEvidence(roundSeed: number): Promise<void> {
   writeFileSync(join(place, 'violations.txt'), tally.report());
   cpSync(join(world.daemon.folder, 'daemon.log'), join(place, 'daemon.log'));
   const jobs = join(world.daemon.folder, 'state', 'jobs');
-  // What goes away meanwhile is left out.
+  // Files that vanish meanwhile are left out.
   spawnSync('cp', ['-a', jobs, traces, place]);
   await world.stop();
   world = await prepared();

@@ -83,7 +83,7 @@ async function leftBehind({ world, baseline }: RoundParts): Promise<readonly str
   await expectSoon('segments', () => processesWithSegments().filter((other) => isOurs(other, pid)));
   await expectSoon('descriptors', () => {
     const { all } = holdingsOf(pid);
-    // One connection of a client's that was made anew.
+    // A client may have made one connection anew.
     return all > baseline.all + 2 ? [`${all}, ${baseline.all} when it was idle`] : [];
   });
   await expectSoon('files', () => unlistedFiles(stateOf(world)));
@@ -109,7 +109,7 @@ class Performance {
   readonly #world: World;
   readonly #tally: Tally;
   readonly #twin: Twin;
-  /** As it was when its submission was acknowledged; of its newest incarnation. */
+  /** The job as its submission was acknowledged; of its newest incarnation. */
   #accepted: Job | null = null;
   /** Faults and changes of this job: what excuses an attempt that failed. */
   #met = 0;

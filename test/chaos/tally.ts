@@ -12,7 +12,7 @@ export class Tally {
   /** Hits that came after their job's end, or met nobody. */
   missed = 0;
 
-  /** One that met somebody. */
+  /** Counts a hit that met a process. */
   fault(kind: string, phase: string, count = 1): void {
     const phases = this.#faults.get(kind) ?? new Map<string, number>();
     phases.set(phase, (phases.get(phase) ?? 0) + count);

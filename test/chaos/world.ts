@@ -66,7 +66,7 @@ export class World {
       const code = await daemon.kill(signal);
       daemon.client.close();
       if (signal === 'SIGTERM' && code !== 0) violations.push(`I3: SIGTERM ended with ${code}`);
-      // Who was stopped before it could ask to die with its daemon finds out when it goes on.
+      // A process stopped before it asked to die with its daemon notices when it goes on.
       const isOver = () => executorPids(pid).length === 0;
       if (!(await soon(isOver))) {
         for (const stopped of executorPids(pid).filter(isStopped)) process.kill(stopped, 'SIGCONT');
@@ -125,7 +125,7 @@ export class World {
     return this.call(JobService.method.getJob, { name: `jobs/${id}` });
   }
 
-  /** As `job`, without epochs; all who look at once share one call. Undefined: there is none. */
+  /** Like `job`, without epochs; concurrent looks share one call. Undefined: there is no job. */
   async look(id: string): Promise<Job | undefined> {
     this.#looking ??= this.#look();
     return (await this.#looking).find(({ name }) => name === `jobs/${id}`);
@@ -143,7 +143,7 @@ export class World {
   /** The processes of the daemon that lives now. */
   processes(): readonly Process[] {
     return executorPids(this.daemon.pid).map((pid) => {
-      // Its output goes to a file named by what it is.
+      // A process's output goes to a file that is named by its job and role.
       const log = linkOf(`/proc/${pid}/fd/1`);
       const uid = /\/jobs\/([^/]+)\//.exec(log)?.[1] ?? '';
       return { pid, uid, role: roleOf(basename(log)) };
@@ -216,7 +216,7 @@ export async function soon(holds: () => boolean, withinMs = 30_000): Promise<boo
   return true;
 }
 
-/** By a signal: it does nothing until it is told to go on. */
+/** Whether a signal stopped the process, which does nothing until it is told to go on. */
 function isStopped(pid: number): boolean {
   try {
     return /^\d+ \(.*\) T/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));

@@ -80,7 +80,7 @@ describe('are chosen at creation', () => {
 
 describe('make the same model', () => {
   let expected: Job;
-  /** As it was settled, for other crews. */
+  /** The spec as it was settled, for other crews. */
   let settled: SpecInit;
 
   beforeAll(async () => {

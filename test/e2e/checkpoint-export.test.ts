@@ -52,7 +52,7 @@ const models = {
     model: { type: ModelType.GCN, hiddenDim: 16 },
     sampling: { fanouts: [-1, -1] },
   },
-  // Its means are weighted; plain ones predict other classes.
+  // This model takes weighted means; plain means predict other classes.
   weighted: {
     dataset: 'ring',
     model: { type: ModelType.GRAPHSAGE, hiddenDim: 16 },
@@ -293,7 +293,7 @@ test('a client that goes away takes the predicting process with it', async () =>
   const pid = await predictor();
   call.cancel();
   await untilGone(pid);
-  // Its place in the line is free.
+  // The cancelled export's place in the line is free.
   const after = await gnnctl('export', 'sage', join(folder, 'after'));
   expect(after.exitCode).toBe(0);
 });

@@ -90,7 +90,7 @@ describe('a source that is no regular file', () => {
 });
 
 describe('an import that hangs', () => {
-  /** Its Preparer is stopped while it works: as one that waits for a disk. */
+  /** Starts an import whose Preparer is stopped while it works, as if it waited for a disk. */
   async function hanging(datasetId: string): Promise<Operation> {
     const stopped = stopNext();
     const operation = await daemon.call(importDataset, { datasetId, source: largeSource() });

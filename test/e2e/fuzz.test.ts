@@ -77,7 +77,7 @@ test(`${cases} requests of chance are answered, each by a status`, async () => {
   for (const bug of ['INTERNAL', 'UNKNOWN', 'UNAVAILABLE']) {
     expect(counts.get(bug) ?? 0, `GNND_SEED=${seed}: ${bug}`).toBe(0);
   }
-  // Not all of them were turned away at the door.
+  // Not all calls were refused before their methods looked at them.
   expect(counts.get('OK') ?? 0).toBeGreaterThan(cases / 50);
   expect(counts.get('INVALID_ARGUMENT') ?? 0).toBeGreaterThan(cases / 50);
   await serves();

@@ -115,7 +115,7 @@ describe.each([
     expect(modelsOf(without).at(-1)).not.toBe(modelsOf(expected).at(-1));
     expectSame(await run({ ...plain, history: { ...history, gradientShare: 0 } }), without);
     expectSame(await run({ ...plain, history: { ...history, staleSteps: 0n } }), without);
-    // One that begins after the last step.
+    // A history that begins after the last step.
     expectSame(await run({ ...plain, history: { ...history, startStep: 100_000n } }), without);
   });
 

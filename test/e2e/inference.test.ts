@@ -445,10 +445,10 @@ test.each(Object.keys(large))('%s: the same bytes from any crew, killed or not',
   const after = await daemon.succeeded(killed);
   expect(after.attempts.length).toBeGreaterThan(1);
   expect(digestsIn(predictionsOf(after).folder)).toEqual(wanted);
-  // What was done when the daemon died was not done again.
+  // Rows that were done when the daemon died were not computed again.
   const done = Number(before.progress?.evaluation?.rowsDone);
   expect(computedRows().at(-1)).toBeLessThanOrEqual(total - done);
-  // What attempts left for each other goes with the job's end.
+  // Files that attempts left for each other are removed at the job's end.
   const left = () => readdirSync(join(daemon.folder, 'state', 'jobs', uid)).sort();
   await until(() => left().length <= 2);
   expect(left()).toEqual(['attempts', 'predictions']);

@@ -147,7 +147,7 @@ test('scales that follow from times are recorded, and stay when the daemon dies'
   const scales = job.epochs.map(({ localityScale }) => localityScale);
   expect(scales.slice(0, known.length)).toEqual(known);
   expect(scales[0]).toBe(1);
-  // By Algorithm 2: doubled, halved back towards the one before, or as it was.
+  // Algorithm 2 doubles a scale, halves it back towards the one before, or keeps it.
   scales.slice(1).forEach((scale, index) => {
     expect(scale).toBeLessThanOrEqual(2 * (scales[index] ?? 0));
     expect(scale).toBeLessThanOrEqual(8);

@@ -132,7 +132,7 @@ describe('what a source has not', () => {
 describe('the program that reads them', () => {
   test('ends with its import, and with a daemon that is killed', async () => {
     if (python === null) return;
-    // In place of Python: what binds itself to its parent as the program does, and then hangs.
+    // A stub of Python binds itself to its parent as the program does, and then hangs.
     const hang =
       'import os, pathlib, sys, time; from gnnd_formats.__main__ import end_with; ' +
       'end_with(int(sys.argv[6])); note = pathlib.Path(sys.argv[-2] + ".pid"); ' +

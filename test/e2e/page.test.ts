@@ -49,7 +49,7 @@ test('a timeline has all of an attempt, and is there after its end', async () =>
   expect(seen).toBeGreaterThanOrEqual(told);
 });
 
-/** As docs/page.md shows them. */
+/** The screenshots that docs/page.md shows. */
 const looks: Readonly<Record<string, Look>> = {
   'page-light': { width: 820, height: 2000, colorScheme: 'light' },
   'page-dark': { width: 820, height: 900, colorScheme: 'dark' },

@@ -120,7 +120,7 @@ test('a sampler of the user starts nothing, reaches nobody, and outlives nobody'
   ];
   expect(readFileSync(answers, 'utf8').trim().split('\n')).toEqual([
     ...refused.map((call) => `${call} EPERM`),
-    // What is its own it may.
+    // Calls that concern only the process itself are allowed.
     'self done',
   ]);
   const attempt = join(daemon.folder, 'state', 'jobs', job.uid, 'attempts', '1', 'log');

@@ -208,7 +208,7 @@ describe('a propagation on a simulated device', () => {
   });
 
   test('goes on with the bytes of cores after a kill', async () => {
-    // What stands for a GPU is slow.
+    // The simulated device is slow.
     const propagation = { operators: [PropagationOperator.PPR], hops: 2, terms: 4 };
     const operation = await start({ propagation, device: 'sim:0', memoryBytes: 1n << 22n });
     await untilAtWork(operation);
@@ -286,7 +286,7 @@ describe('a propagation that is interrupted', () => {
     await new Promise((resolve) => first.process.once('exit', resolve));
     const propagations = join(first.folder, 'state', 'cache', 'propagations');
     const unfinished = readdirSync(propagations).find((name) => !name.includes('.')) ?? '';
-    // As if it had died over a deletion, too.
+    // The folder looks as if the daemon had also died during a deletion.
     mkdirSync(join(propagations, `${unfinished}.tmp-deleted`));
     const second = await TestDaemon.start({ folder: first.folder });
     expect(readdirSync(propagations)).toEqual([unfinished]);

@@ -117,7 +117,7 @@ test('a damaged image is passed over, and one of another build is told of', asyn
   const folder = imagesFolder(before);
   const [sound = ''] = imagesOf(before);
   const bytes = readFileSync(join(folder, sound));
-  // As a gnnd that was built otherwise would have written it.
+  // The image now looks as if a gnnd that was built otherwise had written it.
   bytes.write('another', 16);
   const end = bytes.length - 32;
   createHash('sha256').update(bytes.subarray(0, end)).digest().copy(bytes, end);
@@ -224,7 +224,7 @@ test('where no image can be written the job goes on, and says so', async () => {
   const slow = { ...spec, checkpoint: { everySteps: 7n } };
   await daemon.createJob('full', slow);
   const created = await daemon.job('full');
-  // In place of the folder: whatever is written there fails.
+  // A file takes the place of the folder, so that every write there fails.
   mkdirSync(join(imagesFolder(created), '..'), { recursive: true });
   writeFileSync(imagesFolder(created), '');
   const told = await daemon.until('full', ({ message }) => message.includes('last image'));

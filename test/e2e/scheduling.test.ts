@@ -119,7 +119,7 @@ describe('AUTO', () => {
       followed.way === PlanWay.SPLIT ? 0 : followed.samplers,
     );
     expect(plan.explanation).toContain('predicted');
-    // What it was predicted to take stands beside what it took.
+    // The predicted time stands beside the measured time.
     expect(plan.measurement?.epochs).toBeGreaterThan(0);
     expect(plan.measurement?.batchNs).toBeGreaterThan(0n);
     expect(job.pace).toMatchObject({

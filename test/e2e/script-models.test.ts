@@ -83,7 +83,7 @@ describe.skipIf(isSkipped)('a model of the user', () => {
   beforeAll(async () => {
     mkdirSync(pluginsDir);
     writeFileSync(module, tutorialCode('python'));
-    // As the tutorial says.
+    // Runs the module as the tutorial says.
     await runPython(python ?? '', [module, ...sizes, join(pluginsDir, 'sage.pt')]);
     const rows = '        rows = indptr.numel() - 1\n';
     const fail = `${rows}        if rows > 2:\n            raise ValueError("too many rows")\n`;

@@ -42,7 +42,7 @@ test("what one daemon writes no other's start removes", async () => {
   const paths = underWay();
   const second = await start();
   expect(paths.filter((path) => existsSync(path))).toEqual(paths);
-  // One that lives shuts nobody out, and who is alone removes what is left.
+  // A living daemon shuts no other out, and a daemon that is alone removes what is left.
   for (const daemon of [first, second]) await daemon.stop();
   daemons.length = 0;
   await start();

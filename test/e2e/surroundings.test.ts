@@ -234,7 +234,7 @@ describe('ports that are taken for others', () => {
     expect(second.exitCode).toBe(71);
     expect(said).toContain(`cannot listen on metrics_listen ${daemon.metrics}: `);
     expect(said).toContain('--metrics-listen 127.0.0.1:0 takes a free port');
-    // What it says, done.
+    // The advice of the message works.
     const flags = ['--metrics-listen', '127.0.0.1:0'];
     expect((await started({ folder, flags })).metrics).not.toBe(daemon.metrics);
   });

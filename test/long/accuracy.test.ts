@@ -108,7 +108,7 @@ async function trainAll(name: Name, trainNodes: number): Promise<readonly Job[]>
   return jobs;
 }
 
-/** As the store has it: one epoch after the other, each with its one batch, and no other. */
+/** Expects the stored epochs one after the other, each with its one batch, and no other. */
 function expectEveryBatchOnce(job: Job): void {
   expect(job.epochs.map(({ epoch }) => epoch)).toEqual([...Array(epochs).keys()]);
   for (const { batches, steps, batchesByDevice } of job.epochs) {

@@ -71,7 +71,7 @@ const mayMount = spawnSync('unshare', ['-m', 'true']).status === 0;
 const missing = 'mount namespaces are for root';
 
 describe.skipIf(!mayMount && skipped('disks of a daemon', missing))('a state disk', () => {
-  /** Its state lies on a file system of its own, which its process alone sees. */
+  /** Starts a daemon whose state lies on a file system that its process alone sees. */
   async function onDisk(mountOptions: string): Promise<TestDaemon> {
     const state = join(folder, 'state');
     const mount = `mkdir ${state} && mount -t tmpfs -o ${mountOptions} disk ${state}`;
@@ -107,7 +107,7 @@ describe.skipIf(!mayMount && skipped('disks of a daemon', missing))('a state dis
       if (what === 'bytes') expect(refusals[0]).toMatch(/STATE_DISK_FULL|disk|full/);
       const { progress } = await daemon.job('trains');
       await daemon.until('trains', inEpoch((progress?.epoch ?? 0) + 2));
-      // What is kept back for it lasts to its end.
+      // The disk space kept back for the job lasts to its end.
       if (what === 'bytes') await daemon.succeeded('trains');
       rmSync(filler, { recursive: true });
       const job = await daemon.succeeded('trains');
@@ -118,7 +118,7 @@ describe.skipIf(!mayMount && skipped('disks of a daemon', missing))('a state dis
     }
   });
 
-  // One with open files cannot be turned read-only; kill.test.ts has writes that are refused.
+  // A disk with open files cannot be turned read-only; kill.test.ts has writes that are refused.
   test('that is read-only is refused, in one line', async () => {
     const state = join(folder, 'state');
     mkdirSync(state);
@@ -149,13 +149,13 @@ describe.skipIf(!mayMount && skipped('disks of a daemon', missing))('a state dis
   });
 });
 
-/** Until nothing more fits. */
+/** Fills a file system until nothing more fits. */
 function fill(at: string, withBytes: boolean): void {
   const piece = Buffer.alloc(withBytes ? 2 ** 16 : 0);
   try {
     for (let i = 0; i < 100_000; i += 1) writeFileSync(join(at, `f${i}`), piece);
   } catch {
-    // What is left of a page.
+    // Less than a page is left.
     if (withBytes) return;
   }
 }

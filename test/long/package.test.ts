@@ -44,7 +44,7 @@ test('is packed, installed, and trains', async (context) => {
   const install = ['install', '--global', '--prefix', folder, '--foreground-scripts'];
   const said = spawnSync('npm', [...install, join(folder, tarball)], options);
   expect(said.status, said.stderr).toBe(0);
-  // No compiler ran: those of this platform fit.
+  // No compiler ran, because the prebuilt files of this platform fit.
   expect(said.stderr).toMatch(/native +prebuilt files of prebuilt\/linux-/);
 
   expect(execFileSync('gnnctl', ['version'], options)).toMatch(/^gnnctl \d+\.\d+\.\d+$/m);

@@ -207,6 +207,6 @@ test('whenever the power fails, what was told is there, and jobs end as they sho
       throw new Error(`case ${i}, GNND_SEED=${seed - i}: ${String(error)}`, { cause: error });
     }
   }
-  // Not all from the beginning.
+  // Not all jobs begin from the beginning.
   expect(resumed).toBeGreaterThan(cases / 4);
 }, 600_000);

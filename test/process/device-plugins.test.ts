@@ -61,7 +61,7 @@ describe('device plug-ins', () => {
     const rates = await measureLinks('SIM', { probe: linked, env, folder });
     expect(rates).toEqual({ HOST: 7, PCIE: 30 });
     expect(existsSync(folder)).toBe(false);
-    // Nobody to read from: nothing is asked.
+    // There is no device to read from, so nothing is measured.
     const alone = { ...linked, links: [] };
     expect(await measureLinks('SIM', { probe: alone, env, folder })).toEqual({});
   });

@@ -66,7 +66,7 @@ test('of two children that end at once both are heard', async () => {
   const [one, two] = await Promise.all([childOf('first'), childOf('second')]);
   second = two;
   process.kill(second, 'SIGSTOP');
-  // Its word and its end come in the same turn.
+  // The child's last message and its end come in the same turn.
   blockUntilDead(one);
   for (const answer of await Promise.all([first, other])) expect(answer.role).toBe('DIGEST');
   expect(hasMet).toBe(true);

@@ -63,7 +63,7 @@ test('all stages but those about speed pass where a simulated device poses as a 
   const text = readFileSync(join(out, 'report.md'), 'utf8');
   expect(text).toContain('| device | a simulated device that poses as cuda:0 (a rehearsal) |');
   expect(text).toContain('| epoch | not run |');
-  // By the names, the kind and the environment of GPUs.
+  // The report uses the names, the kind and the environment of GPUs.
   expect(text).toMatch(/\| one cuda, alternating: model \| [0-9a-f]{16} \|/);
   expect(text).toMatch(/\| a Trainer of 2 killed: died on \| cuda:0\/\d \|/);
 }, 900_000);

@@ -142,7 +142,7 @@ export function jobPlan(): JobPlan {
   };
 }
 
-/** One job whose past a test writes. */
+/** A fake of one job whose past a test writes. */
 export interface FakeJobs extends Jobs {
   /** Moves the job to a state in a new revision of the store. */
   transition(state: JobState, changes?: Partial<JobRecord>): void;
@@ -150,9 +150,9 @@ export interface FakeJobs extends Jobs {
   otherJobChanges(): void;
   setProgress(progress: JobProgress | null): void;
   setTimeline(timeline: JobTimeline): void;
-  /** As a daemon that deletes the job. */
+  /** Removes the job as a daemon that deletes it does. */
   remove(): void;
-  /** As a daemon that forgets the events up to this revision. */
+  /** Forgets the events up to this revision, as a daemon does. */
   compact(revision: number): void;
   /** What the queued job waits for; no transition. */
   waitsFor(message: string): void;

@@ -11,7 +11,7 @@ export function programOf(name: string): Command {
   return name === 'gnnd' ? gnnd : gnnctl();
 }
 
-/** As a shell splits them; nothing on our pages has more than quotes. */
+/** Words of a line as a shell splits them; nothing on our pages has more than quotes. */
 export function wordsOf(line: string): readonly string[] {
   return [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
     ([, single, double, plain]) => single ?? double ?? plain ?? '',

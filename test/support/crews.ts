@@ -24,7 +24,7 @@ export function crew(
 
 export const pair: SpecInit = crew(1, 1);
 
-/** They need a daemon of five devices. */
+/** Other crews, which need a daemon of five devices. */
 export const otherCrews: Readonly<Record<string, SpecInit>> = {
   '3 Samplers and 1 Trainer': crew(3, 1),
   '1 Sampler and 3 Trainers': crew(1, 3),
@@ -55,10 +55,10 @@ export function batchesOnDevices({ batchesByDevice }: Job['epochs'][number]): nu
   return Object.values(batchesByDevice).reduce((sum, n) => sum + Number(n), 0);
 }
 
-/** As the store has it: one epoch after the other, each with all its batches, each batch once. */
+/** Expects the stored epochs one after the other, each with all its batches, each once. */
 export function expectEveryBatchOnce(job: Job, batches: number): void {
   expect(job.epochs.map(({ epoch }) => epoch)).toEqual([...job.epochs.keys()]);
-  // Who trained what is in no image: of those epochs only what came after it is known.
+  // An image does not say who trained what: such epochs count only batches after it.
   const isCounted = job.attempts.every(({ resumed }) => resumed === undefined);
   for (const report of job.epochs) {
     expect(Number(report.batches)).toBe(batches);

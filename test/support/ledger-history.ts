@@ -305,7 +305,7 @@ class History {
 
   // ---- the rules ------------------------------------------------------------------------------
 
-  /** As the epoch of `next` sees the word before. */
+  /** The word before the change, as the epoch of `next` sees it. */
   #before({ old, next }: Change, isBatch: boolean): Entry {
     const [from, to] = [unpack(old), unpack(next)];
     const untouched: State = isBatch && this.#shape.isBornReady ? 'READY' : 'PENDING';
@@ -317,7 +317,7 @@ class History {
     return this.#executors.get(owner)?.role ?? 'DAEMON';
   }
 
-  /** Whose entry changes how: the owner on its own, the daemon on a dead one's. */
+  /** Checks who changes an entry: an owner its own, the daemon that of a dead one. */
   #checkHands(what: string, from: Entry, to: Entry, owner: number): void {
     this.#expect(from.epoch === to.epoch, `${what} goes back to epoch ${to.epoch}`);
     const isReclaim = owner === 0;

@@ -104,7 +104,7 @@ export const options: Readonly<Record<string, Option & { readonly accuracy: numb
       algorithm: RANDOM_WALK,
       walk: { walks: 8, length: 3, restartProb: 0.5, neighbors: 6 },
     },
-    // Its projections of 1,433 columns make a step cost a hundred times another model's.
+    // This model's projections of 1,433 columns make a step cost a hundred times another's.
     training: { epochs: 8, batchSize: 20, optimizer: { learningRate: 0.001 } },
   },
   'gat-elu-labor': {

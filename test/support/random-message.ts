@@ -41,7 +41,7 @@ const longs = [0n, 1n, -1n, 5n, 2n ** 53n, 2n ** 63n - 1n, -(2n ** 63n)];
 const reals = [0, 1, -1, 0.5, 1e308, -1e308, 1e-320, Number.NaN, Number.POSITIVE_INFINITY];
 const depthMax = 6;
 
-/** As bytes on the wire. */
+/** A random request as bytes on the wire. */
 export function randomRequest(random: Random, schema: DescMessage): Uint8Array {
   const message = create(schema);
   fill(random, reflect(schema, message), 0);

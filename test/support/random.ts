@@ -5,7 +5,7 @@ export interface Random {
   unit(): number;
   /** Uniform integer in low..high, both included. */
   integer(low: number, high: number): number;
-  /** One of a non-empty list. */
+  /** An element of a non-empty list. */
   pick<T>(items: readonly T[]): T;
   /** True with the given probability. */
   chance(probability: number): boolean;

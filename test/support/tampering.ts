@@ -139,7 +139,7 @@ const changes: Readonly<Record<string, (records: Buffer[]) => Buffer[] | null>> 
   },
 };
 
-/** By what is wrong in what they make of a history; null where it holds nothing of the kind. */
+/** Tamperings named by what they break in a history; null where it holds nothing of the kind. */
 export const tamperings = Object.entries(changes).map(([what, change]) => ({
   what,
   tamper: (history: Buffer): Buffer | null => {

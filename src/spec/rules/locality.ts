@@ -18,7 +18,7 @@ export function adapts(spec: Pick<JobSpec, 'sampling' | 'kind'>): boolean {
 
 const scalePath = 'spec.sampling.locality.max_scale';
 
-/** Whom locality favours is decided by the hottest rows; what it draws is weighed by the model. */
+/** Locality favours nodes by the hottest rows; the model weighs the neighbours that it draws. */
 export const localityRule: Rule = (spec, { check }) => {
   const { sampling, training } = spec;
   const { locality } = sampling;

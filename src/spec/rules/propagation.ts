@@ -6,7 +6,7 @@ import { resolveFields } from '../resolve-fields.ts';
 import { createSpecChecker, type SpecChecker, show } from '../spec-checker.ts';
 import type { Rule } from './rule.ts';
 
-/** What is propagated for a job whose model takes rows. */
+/** Resolves what is propagated for a job whose model takes rows. */
 export const propagationRule: Rule = (spec, { check, given }) => {
   const { model } = spec;
   if (!takesRows(model.type)) return;
@@ -26,7 +26,7 @@ export const propagationRule: Rule = (spec, { check, given }) => {
   }
 };
 
-/** Where rows are read, and what is best to stay together there: frozen, for it decides bits. */
+/** Checks where rows are read and sets how many stay together: frozen, for it decides bits. */
 export const rowsRule: Rule = (spec, { check, given, context }) => {
   if (!takesRows(spec.model.type)) return;
   const hasDevice = check.failed('spec.resources') || hasOwnMemory(spec.resources);

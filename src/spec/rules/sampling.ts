@@ -1,6 +1,6 @@
 import type { Rule } from './rule.ts';
 
-/** What a way of sampling asks of the dataset, and which of its options it has. */
+/** Checks what a way of sampling needs of the dataset, and which options it has. */
 export const samplingRule: Rule = ({ sampling }, { check, given, context }) => {
   const { algorithm } = sampling;
   const path = 'spec.sampling.algorithm';

@@ -3,7 +3,7 @@ import { show } from '../spec-checker.ts';
 import { rangeOf } from '../spec-fields.ts';
 import type { Rule } from './rule.ts';
 
-/** What follows from the dataset's and the host's sizes, and from the delay. */
+/** Resolves fields that follow from the dataset's and the host's sizes, and from the delay. */
 export const trainingRule: Rule = ({ training, model }, { check, given, context }) => {
   const { trainNodes, deviceCores } = context;
   training.batchSize = Math.max(1, Math.min(training.batchSize, trainNodes ?? training.batchSize));
@@ -46,7 +46,7 @@ export const labelsRule: Rule = ({ kind, dataset }, { check, context }) => {
   );
 };
 
-/** What multiplies matrices: OpenBLAS runs everywhere. */
+/** Chooses the library that multiplies matrices: OpenBLAS runs everywhere. */
 export const matrixLibraryRule: Rule = ({ training }, { check, given, context }) => {
   const path = 'spec.training.matrix_library';
   const asked = given.training?.matrixLibrary;

@@ -57,7 +57,7 @@ class Swallower {
     return this.#answers;
   }
 
-  /** One side ends; the other one hears of it and may go on. */
+  /** Ends one side; the other side hears of it and may go on. */
   endUp(): void {
     for (const socket of this.#sockets.filter((_, i) => i % 2 === 1)) socket.end();
   }
@@ -117,7 +117,7 @@ async function watching(far: TestClient): Promise<Told[]> {
     try {
       for await (const response of far.stream(job.watchJob, mine)) seen.push(told(response));
     } catch {
-      // Its connection's end, or its client's.
+      // The stream ended with its connection or its client.
     }
   })();
   while (seen.length === 0) await settled();

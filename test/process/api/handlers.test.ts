@@ -100,7 +100,7 @@ async function everyCall({ client }: TestApi): Promise<Map<string, Promise<unkno
     (service) => service.methods,
   );
   expect(calls.map(([method]) => method)).toEqual(all);
-  // They are looked at one by one, when others have failed already.
+  // The calls are looked at one by one, when others have failed already.
   for (const [, call] of calls) call.catch(() => {});
   return new Map(calls.map(([method, call]) => [method.name, call]));
 }

@@ -83,7 +83,7 @@ describe('the socket', () => {
     await until(() => asks.mock.calls.length >= 3);
     expect(served).not.toHaveBeenCalled();
     asks.mockRestore();
-    // What the other one does meanwhile.
+    // The other process takes the path meanwhile.
     rmSync(path);
     const other = createServer().listen(path);
     await once(other, 'listening');

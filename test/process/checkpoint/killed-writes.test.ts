@@ -78,7 +78,7 @@ test('whichever write its writer dies at, a checkpoint is old, new or none', asy
     signal = writes(folder, 2, { LD_PRELOAD: library, ...fault });
     const value = await valueIn(folder);
     found.set(value, (found.get(value) ?? 0) + 1);
-    // What the dead one left goes with the next start, and its next writer has a free way.
+    // The next start removes what the dead writer left, and the next writer is not hindered.
     sweepTemporary(root, 2);
     expect(readdirSync(root)).toEqual(value === null ? [] : ['checkpoint']);
     if (signal === 'SIGKILL') expect(writes(folder, 3)).toBe(null);

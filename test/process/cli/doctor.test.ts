@@ -9,7 +9,7 @@ test('the doctor tries whether executors are confined here', () => {
     encoding: 'utf8',
   });
   const { findings } = JSON.parse(stdout);
-  // As those of the tests of plug-ins are.
+  // Executors are confined here, as those in the tests of plug-ins are.
   expect(findings).toContainEqual({
     what: 'Confinement',
     verdict: 'ok',

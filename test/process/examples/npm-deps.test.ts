@@ -77,7 +77,7 @@ test('a made-up archive becomes the graph worked out by hand', async () => {
   expect(imported.numbers('labels.npy')).toEqual([-1, -1, 0, -1, 0, 0, -1, -1, 1, -1]);
   expect(imported.numbers('train.npy')).toEqual([2]);
   expect(imported.numbers('val.npy')).toEqual([4, 5, 8]);
-  // Of react-dom `dom` is left: H('^do') = 0xcaad743d, H('dom') = 0xfc3c34bd, H('om$') =
+  // `dom` is left of react-dom: H('^do') = 0xcaad743d, H('dom') = 0xfc3c34bd, H('om$') =
   // 0xa8954e92, that is columns 61, 61 and 18, all with bit 31 set: (-2, -1) / sqrt(5).
   const row = imported.numbers('features.npy').slice(8 * 128, 9 * 128);
   const nonZero = [...row.entries()].filter(([, value]) => value !== 0);

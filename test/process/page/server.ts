@@ -7,7 +7,7 @@ import { startApi, type TestApi } from '../api/server.ts';
 
 /** The page as a daemon serves it, over jobs that a test writes. */
 export interface TestPage extends TestApi {
-  /** With a slash at its end. */
+  /** The page's address, with a slash at its end. */
   readonly url: string;
 }
 

@@ -64,7 +64,7 @@ async function commits(path: string, lines: number, env: NodeJS.ProcessEnv = {})
   const exit = once(child, 'exit');
   const acknowledged: Acknowledged[] = [];
   for await (const line of createInterface({ input: child.stdout })) {
-    // What was in the pipe when the process died was acknowledged, too.
+    // Lines in the pipe when the process died were acknowledged, too.
     acknowledged.push(JSON.parse(line));
     if (acknowledged.length === lines) child.kill('SIGKILL');
   }

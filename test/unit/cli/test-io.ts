@@ -7,7 +7,7 @@ export interface TestIo {
   readonly io: CliIo;
   stdout(): string;
   stderr(): string;
-  /** As Ctrl-C does. */
+  /** Interrupts the command as Ctrl-C does. */
   interrupt(): void;
   /** Codes given to exitNow. */
   readonly exits: readonly number[];

@@ -9,7 +9,7 @@ import { folderOf, makeFolder, never, pathGraph } from './workbench.ts';
 interface Bench {
   readonly store: MemoryStore;
   readonly folder: string;
-  /** As the next daemon on this folder and store. */
+  /** Starts the service of the next daemon on this folder and store. */
   readonly start: () => Datasets;
 }
 

@@ -17,7 +17,7 @@ import { makeFolder, never, noChoices, tasksWith, trustingValidator } from './wo
 /** A dataset service on a temporary folder, and what its tests do with it. */
 
 export interface Trial {
-  /** What was logged. */
+  /** Lines that were logged. */
   readonly lines: ReturnType<typeof createMemoryLog>['lines'];
   readonly datasets: Datasets;
   readonly store: MemoryStore;

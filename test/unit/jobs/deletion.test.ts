@@ -161,7 +161,7 @@ test('a deletion in which a daemon died, at any point, is ended by the next', as
   ];
   for (const [number, path] of points.entries()) {
     const bench = workbench(temporaryFolder(), path);
-    // What is left of the files at the last point: nothing.
+    // At the last point no files are left.
     for (const id of number < 3 ? ['a', 'b', 'c'] : ['b', 'c']) addFiles(bench, `uid-${id}`);
     const deletion = deletionOf(bench);
     await deletion.settle();

@@ -34,7 +34,7 @@ test('the median epoch counts, without the first, and each kind of executor by i
     trainerBatchNs: 140,
     standbyBatchNs: 75,
   });
-  // As in calibration: the longer of the two where one hides the other; never on standbys.
+  // Like calibration it takes the longer part where one hides the other; never on standbys.
   const hidden = measurementOf(reports, withPrefetch(true));
   expect(hidden).toMatchObject({ trainerBatchNs: 100, standbyBatchNs: 75 });
 });

@@ -210,7 +210,7 @@ describe('logs', () => {
     const path = join(folder, 'jobs/uid-live/attempts/2/log/trainer.log');
     const ended = file('jobs/uid-live/attempts/1/log/trainer.log', 300, 1000);
     mkdirSync(dirname(path), { recursive: true });
-    // As the supervisor opens it for an executor.
+    // The supervisor opens an executor's log in the same way.
     const executor = openSync(path, 'a');
     onTestFinished(() => closeSync(executor));
     live({ number: 2 });

@@ -70,7 +70,7 @@ test('one that is refused is refused alone and leaves nothing', async () => {
   expect(outcomes[2]).toMatchObject({ reason: { reason: 'JOB_EXISTS' } });
   expect(submitted.map(({ id }) => id)).toEqual(['a', 'b']);
   expect(store.countJobs().PENDING).toBe(2);
-  // What counts against the length of the queue.
+  // Other new jobs that each job is counted with against the length of the queue.
   expect(others).toEqual([0, 1, 1, 1]);
 });
 

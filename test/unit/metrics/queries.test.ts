@@ -101,7 +101,7 @@ function withScrapeLabels(series: string): string {
 
 interface Asked {
   readonly expr: string;
-  /** By labels without those of the scrape; with a star where the scrape's are gone. */
+  /** Values by labels without those of the scrape; with a star where the scrape's are gone. */
   readonly answer: Readonly<Record<string, number>>;
 }
 

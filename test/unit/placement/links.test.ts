@@ -112,7 +112,7 @@ describe('islands', () => {
   });
 });
 
-/** By trying all partitions. */
+/** Most pairs of devices, found by trying all partitions. */
 function mostPairs(devices: number, isJoined: (i: number, j: number) => boolean): number {
   const place = (device: number, islands: readonly (readonly number[])[]): number => {
     if (device === devices) {

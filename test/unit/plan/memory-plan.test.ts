@@ -150,7 +150,7 @@ describe("the plan of a job's memory", () => {
     // No divisor of a batch of 1,000 rows is as long as a chunk should be.
     expect(rowsOf('SIGN', 10 * mib)).toMatchObject({ tier: 'DISK', chunk: 1000 });
     expect(rowsOf('GRAPHSAGE', 64 * gib)).toBe(null);
-    // What the job asks for, whatever fits.
+    // The job gets what it asks for, whatever fits.
     expect(rowsOf('SIGN', 64 * gib, 'DISK')).toMatchObject({ tier: 'DISK', chunk: 1000 });
     expect(rowsOf('SIGN', 10 * mib, 'HOST')).toMatchObject({ tier: 'HOST', chunk: 1 });
     // A device has them where it has room; what it does not say is what the host has.

@@ -83,7 +83,7 @@ describe('rows that devices read in the memory of the host', () => {
     const automatic = { ...someSpec.cache, ratio: -1, standbyRatio: -1 };
     const free = spec({}, { cache: automatic });
     expect(plan(free, { deviceBytes: 2 * allBytes }).reason).toBe(all);
-    // Its Sampler's part and a quarter for work do not count.
+    // The Sampler's part of a device and a quarter for work do not count.
     expect(plan(free, { deviceBytes: 1.3 * allBytes }).rows).toBe(1000);
     expect(plan(free, { deviceBytes: 2 * allBytes, samplerBytes: allBytes }).rows).toBe(1000);
     // A tier that is no larger than what a device keeps serves nobody.

@@ -212,7 +212,7 @@ describe('for any times, splits and steps', () => {
       const pace = { timings: randomTimings(random), steps: randomSteps(random), epoch };
       const ratio = predict(split, pace).epochNs / (simulated(split, pace) * batches);
       errors.push(Math.abs(ratio - 1));
-      // Of 30,000 worlds 1 in 1,000 is below 0.78 and none below 0.67: there a Trainer has read
+      // 1 in 1,000 of 30,000 worlds is below 0.78 and none below 0.67: there a Trainer has read
       // the batch ahead that a standby Trainer of the same step waits for.
       expect(ratio, JSON.stringify({ split, pace })).toBeGreaterThan(0.6);
       expect(ratio, JSON.stringify({ split, pace })).toBeLessThan(1.25);

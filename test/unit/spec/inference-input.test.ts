@@ -129,7 +129,7 @@ describe('the spec of an inference', () => {
       'spec.inference.formats[2]',
       'spec.resources.devices',
     ]);
-    // What is said as it is anyway is not wrong.
+    // A value that equals the model's own is not wrong.
     expect(violationsOf({ model: { hiddenDim: 32 } })).toEqual([]);
   });
 

@@ -50,7 +50,7 @@ describe('devices of several kinds', () => {
   });
 
   it('are no more than there are', () => {
-    // As many GPUs as that there are not, and no CPU devices either.
+    // The host has neither so many GPUs nor so many CPU devices.
     expect(resourcesOf({ devices: 4 })).toEqual([expect.stringMatching(/^devices: 4: expected/)]);
   });
 

@@ -61,7 +61,7 @@ describe('locality', () => {
       path: scale,
       description: '4: only for algorithm KHOP_UNIFORM',
     });
-    // What it is where nobody reads it may be said.
+    // The neutral value may be given where no one reads the field.
     expect(violationsOf({ ...sampling, locality: { maxScale: 1 } })).not.toContainEqual(
       expect.objectContaining({ path: scale }),
     );

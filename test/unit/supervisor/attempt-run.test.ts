@@ -44,7 +44,7 @@ function runOf(complete = false) {
     native: {
       segmentBuildId: () => 'this build',
       segmentLoadImage: () => promise,
-      // What the native thread has written so far.
+      // The epoch as the native thread has written it so far.
       segmentEpoch: () => ({ complete: false, seeds: 0 }),
       segmentCommand: () => {},
     },

@@ -85,7 +85,7 @@ test('a daemon that was frozen kills nobody for it', () => {
   const frozen = [[10_000, 70_000]] as const;
   const others = running((nowMs) => (nowMs < 10_000 ? nowMs : nowMs < 70_800 ? 10_000 : nowMs));
   expect(watch(others, { frozen })).toBeNull();
-  // One that does not go on is found all the same.
+  // An executor that does not go on is found all the same.
   expect(watch(silentFrom(10_000), { frozen })?.atMs).toBe(71_100);
 });
 

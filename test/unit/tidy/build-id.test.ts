@@ -42,7 +42,7 @@ test('the build id is the digest of every native source but the tests', () => {
   );
   expect(new Set(text.split(/(?<=\n)/))).toEqual(new Set([...lines, 'flags -O3\n']));
   expect(createHash('sha256').update(text).digest('hex').slice(0, 32)).toBe(id);
-  // Those that draw, compute and add up, by name.
+  // Files that draw, compute and add up are checked by name.
   for (const path of ['core/vec/avx2.h', 'core/draw/philox.h', 'core/kernels/optimizer.cc']) {
     expect(text).toContain(`  native/${path}\n`);
   }

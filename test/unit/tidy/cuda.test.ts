@@ -24,7 +24,7 @@ const rules: readonly { readonly found: RegExp; readonly message: string }[] = [
     message: 'other bits elsewhere',
   },
 ];
-// What decides bits, and the structs that operations of core are.
+// Headers that decide bits, and those of the structs of core's operations.
 const includes = new RegExp(
   `^(cstdint|cuda/\\w+\\.(h|cuh)|core/draw/\\w+\\.h|core/base/(bfloat16|half)\\.h|${'core/kernels/(exp|update|spmm|dropout|attention|row_tiers)\\.h'})$`,
 );

@@ -41,7 +41,7 @@ const roomRanks: Readonly<Record<string, Readonly<Record<string, number>>>> = {
 
 /** Areas of native/ and whose headers they see beside their own; tests see more than they test. */
 const areas: Readonly<Record<string, readonly string[]>> = {
-  // What users' code includes.
+  // Headers that users' code includes.
   include: ['include'],
   core: ['core', 'include'],
   // Plug-ins of devices, and their kernels.

@@ -19,7 +19,7 @@ describe('events of the log', () => {
     const wrong = events.filter(({ name, level, fields, hasMore }) => {
       const row = documented.get(name);
       if (row === undefined || row.level !== level) return true;
-      // What is spread among them is known when it runs only.
+      // Fields that are spread into the call are known only at run time.
       return hasMore
         ? fields.some((field) => !row.fields.includes(field))
         : fields.join() !== row.fields.join();

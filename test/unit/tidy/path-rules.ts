@@ -113,7 +113,7 @@ export function commentViolations(source: Source, paths: Paths): readonly Violat
   );
 }
 
-/** As GitHub makes them of headings: a second one of the same words has a number. */
+/** Anchors as GitHub makes them of headings: a second one of the same words has a number. */
 function anchorsOf(text: string): ReadonlySet<string> {
   const headings = [...withoutFences(text).matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
     title

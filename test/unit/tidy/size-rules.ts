@@ -91,7 +91,7 @@ export function functionsOf({ path, text }: Source): readonly FoundFunction[] {
   return found;
 }
 
-/** By indentation, as the formatter leaves it; a docstring is no part of what must be held. */
+/** Finds functions by indentation, as the formatter leaves it; docstrings do not count. */
 function pythonFunctions(text: string): readonly FoundFunction[] {
   const lines = text.split('\n');
   return lines.flatMap((line, index) => {

@@ -21,7 +21,7 @@ class World {
   tookMs = 1;
   version = 0;
   failure: Error | null = null;
-  /** By the image's name: why it cannot be loaded. */
+  /** Why an image cannot be loaded, by the image's name. */
   readonly refused = new Map<string, Error>();
 
   constructor() {
@@ -59,7 +59,7 @@ class World {
     } as unknown as AttemptContext;
   }
 
-  /** One look, and all that it begins. */
+  /** Does one look and waits for all that it begins. */
   async look(images: Images, version: number, more: Partial<SegmentSnapshot> = {}): Promise<void> {
     this.version = version;
     images.look({ version, complete: false, ...more } as SegmentSnapshot, Math.floor(version / 10));
@@ -159,7 +159,7 @@ test('what cannot be written is told once, and when it can be again', async () =
   const images = new Images(world.context({ everySteps: 1 }), segment);
   world.failure = errorOf('DISK_FULL');
   await world.look(images, 1);
-  // Not at each look.
+  // A failed image is not tried again at each look.
   await world.look(images, 2);
   world.nowMs += 10_000;
   await world.look(images, 3);

@@ -51,7 +51,7 @@ function segmentSnapshot(evaluation: SegmentSnapshot['evaluation']): SegmentSnap
 
 test("an epoch's time leaves out the evaluation of the one before it", () => {
   const first = epoch(0, 1000, 3000, 9000);
-  // Its first batch was claimed while the first epoch was evaluated.
+  // The second epoch's first batch was claimed while the first epoch was evaluated.
   const second = epoch(1, 3001, 11_000, 17_000);
   expect(epochReportOf(first, null, ['cpu:0'], []).durationMs).toBe(2000);
   expect(epochReportOf(second, first, ['cpu:0'], []).durationMs).toBe(2000);
