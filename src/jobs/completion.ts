@@ -10,7 +10,7 @@ export function completionMessage(
   { epochs, earlyStop: { patienceEpochs, minDelta } }: JobSpec['training'],
   result: Pick<JobResult, 'epochs' | 'bestEpoch' | 'predictions' | 'bestValMetrics'>,
 ): string {
-  if (result.predictions !== undefined) return result.predictions.notice ?? '';
+  if (result.predictions !== undefined) return result.predictions.notice;
   if (result.epochs >= epochs) return '';
   const better = minDelta === 0 ? '' : ` by more than ${minDelta}`;
   const what = metricTitle(result.bestValMetrics[0]?.name ?? 'accuracy');

@@ -232,8 +232,8 @@ export interface JobPredictions {
   readonly bytes: number;
   /** SHA-256 of inference.json, which lists the SHA-256 of each file. */
   readonly sha256: string;
-  /** What could not be checked of the dataset's fit to the model; left out: nothing. */
-  readonly notice?: string | undefined;
+  /** What could not be checked of the dataset's fit to the model; empty: all was. */
+  readonly notice: string;
 }
 
 export interface ExecutorStatus {

@@ -251,14 +251,14 @@ export async function publishPredictions(
   return { ...nothingTrained, parametersSha256, predictions };
 }
 
-/** A notice where one side's columns have no names and only their number was compared. */
+/** Tells that only the number of columns was compared, where a side has no names; else empty. */
 function columnsNotice(
   { spec, dataset, datasetDigest }: AttemptInput,
   { featureNames, inDim }: TrainedModel,
-): string | undefined {
+): string {
   const names = featureNamesOf(dataset.folder);
   if (spec.inference.trainedOn === datasetDigest || (featureNames !== null && names !== null)) {
-    return undefined;
+    return '';
   }
   const nameless = featureNames === null ? "the dataset of the model's training" : spec.dataset;
   return (
