@@ -23,7 +23,7 @@ test('every method of Metrics is called by the daemon', () => {
 
 const daemon = readFileSync('src/daemon.ts', 'utf8');
 const devices = readFileSync('src/api/device-facts.ts', 'utf8');
-const attempts = readSources(/^src\/supervisor\//)
+const attempts = readSources(/^src\/(supervisor|work)\//)
   .map(({ text }) => text)
   .join();
 

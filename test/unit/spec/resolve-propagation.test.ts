@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { PropagationSpecSchema } from '../../../src/api/gen/gnnd/v1/propagation_pb.ts';
-import { canonicalSha256 } from '../../../src/base/ids.ts';
 import { idOf } from '../../../src/prepare/propagations.ts';
 import { type PropagationInput, resolvePropagation } from '../../../src/spec/rules/propagation.ts';
 import { messageOf, plainOf } from '../../../src/spec/spec-codec.ts';
@@ -132,12 +131,5 @@ describe('the id of a propagation', () => {
       source({ permute: false }),
     ].map(idOf);
     expect(new Set([id, ...others]).size).toBe(others.length + 1);
-  });
-
-  it('is what it was before rows could be standardised', () => {
-    const plain = source({ standardize: false });
-    const { standardize: _, permute: __, ...propagation } = plain.propagation;
-    const older = { version: 1, datasetDigest: 'aa', propagation, standardize: false };
-    expect(idOf(plain)).toBe(canonicalSha256(older).slice(0, 32));
   });
 });

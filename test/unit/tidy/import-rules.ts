@@ -85,7 +85,7 @@ const importers: readonly { target: RegExp; by: RegExp; why: string }[] = [
 /** Packages and Node modules that belong to one place. Every package must be listed. */
 const owners: readonly { module: RegExp; by: RegExp }[] = [
   { module: /^better-sqlite3$/, by: /^store\// },
-  { module: /^piscina$/, by: /^pool\/pool\.ts$/ },
+  { module: /^piscina$/, by: /^pool\// },
   { module: /^yauzl$/, by: /^datasets\/npz\.ts$/ },
   // Types elsewhere, too; it is loaded in one place.
   { module: /^@duckdb\/node-api$/, by: /^datasets\/(duckdb|parquet-reader|feature-blocks)\.ts$/ },

@@ -29,7 +29,6 @@ describe('includes of native/', () => {
 describe('headers and their sources', () => {
   it('include each other in no circle', () => {
     expect(includeCycles(files)).toEqual([
-      'core/image/image <-> core/image/image_file',
       'core/ledger/evaluation <-> core/ledger/ranking',
       'core/model/model_spec <-> core/model/row_manifest',
     ]);
