@@ -13,6 +13,7 @@
 #include <random>
 #include <vector>
 
+#include "core/base/cpu.h"
 #include "train/ops/parallel.h"
 #include "train/ops/product.h"
 
@@ -106,7 +107,12 @@ TEST_CASE("a product alone adds to nothing that stood there") {
   }
 }
 
-TEST_CASE("a row's product depends on its own row alone, whatever the number of threads or rows") {
+// Products of AVX2 kernels have last bits that follow where a row lies (decision 0038): there these
+// cases tell what differs and do not fail. Whole models are equal there, too (threads_test.cc).
+bool IsAvx2Alone() { return DetectInstructionSet() == InstructionSet::kAvx2; }
+
+TEST_CASE("a row's product depends on its own row alone, whatever the number of threads or rows" *
+          doctest::may_fail(IsAvx2Alone())) {
   std::mt19937_64 random(6);
   for (const Types& types : kTypes) {
     for (const Sizes& sizes : kSizes) {
@@ -136,7 +142,8 @@ TEST_CASE("a row's product depends on its own row alone, whatever the number of 
   }
 }
 
-TEST_CASE("a parameter's gradient is the sum over all rows, whatever the number of threads") {
+TEST_CASE("a parameter's gradient is the sum over all rows, whatever the number of threads" *
+          doctest::may_fail(IsAvx2Alone())) {
   std::mt19937_64 random(7);
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     for (const Sizes& sizes : kSizes) {
