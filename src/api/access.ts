@@ -11,7 +11,7 @@ import { type Role, roles, type Tokens } from '../config/tokens.ts';
 export type Door = 'LOCAL' | 'NETWORK';
 
 export interface Caller {
-  /** Of the token; `local` without one. */
+  /** Name of the token; `local` without one. */
   readonly name: string;
   readonly role: Role;
 }
@@ -28,7 +28,7 @@ export interface Access {
 
 export interface Call {
   readonly door: Door;
-  /** Of the metadata key `authorization`. */
+  /** Value of the metadata key `authorization`. */
   readonly authorization: string | undefined;
   /** For example `gnnd.v1.JobService`. */
   readonly service: string;

@@ -63,7 +63,7 @@ export interface ApiBackend {
 export interface ApiOptions {
   /** `unix:/path` or `host:port`; at least one. */
   readonly listen: readonly string[];
-  /** Of all TCP listeners; null: they are open to this host, without encryption. */
+  /** Files of all TCP listeners; null: they are open to this host only, without encryption. */
   readonly tls: TlsFiles | null;
   readonly tokens: Tokens;
   /** Null: no page is served. */

@@ -13,7 +13,7 @@ import { idViolation, invalidRequest } from './requests.ts';
 /** An import as a client asks for it. */
 
 const sourceLengthMax = 4096;
-/** Of the name of a split. */
+/** Most characters of a split's name. */
 const splitLengthMax = 255;
 const ignoredColumnsMax = 4096;
 

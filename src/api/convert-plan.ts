@@ -34,7 +34,7 @@ import { StalenessCompensation } from './gen/gnnd/v1/training_pb.ts';
 export interface Planned {
   readonly plan: JobPlan;
   readonly measured: PlanMeasurement | null;
-  /** Of a job whose batches are rows. */
+  /** Plan of the rows; null for a job whose batches are not rows. */
   readonly rows: RowPlan | null;
   /** How the kind of its devices came about, for people. */
   readonly deviceKindChoice: string;
@@ -42,14 +42,14 @@ export interface Planned {
   readonly batchesPerStepChoice: string;
 }
 
-/** That train of their own; where all devices do both, all. Undefined before anybody knows. */
+/** Number of Trainers; of standby Trainers where all devices do both. Undefined while unknown. */
 export function plannedTrainers(plan: JobPlan | null): number | undefined {
   if (plan === null || plan.estimated) return undefined;
   const has = (wanted: string) => plan.executors.filter(({ role }) => role === wanted).length;
   return has('TRAINER') || has('STANDBY');
 }
 
-/** Of what there may be. */
+/** The text as a list, which is empty for null. */
 function listOf(text: string | null): readonly string[] {
   return text === null ? [] : [text];
 }

@@ -24,7 +24,7 @@ export interface WatchedJob {
 
 export interface EpochSlice {
   readonly count: number;
-  /** Of the last one. */
+  /** Revision of the slice's last epoch. */
   readonly revision: number;
   /** A WatchJobResponse that has nothing but these epochs. */
   readonly bytes: Uint8Array;

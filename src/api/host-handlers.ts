@@ -58,7 +58,7 @@ export interface DeviceFacts {
   readonly state: 'FREE' | 'ALLOCATED' | 'QUARANTINED' | 'UNUSED' | 'DRAINED';
   /** Id of the job that has it. */
   readonly job: string | null;
-  /** Of a CPU device. */
+  /** Cores of a CPU device. */
   readonly cores: readonly number[];
   /** Empty and 0 of a CPU device, as all that follows. */
   readonly uuid: string;

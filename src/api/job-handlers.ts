@@ -164,7 +164,7 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
   };
 }
 
-/** Of its last attempt, oldest first. */
+/** The newest epochs of the job's last attempt, oldest first. */
 function newestEpochs(jobs: Jobs, job: JobRecord, limit = epochsShown): readonly EpochReport[] {
   const attempt = job.attempts.at(-1)?.number ?? 0;
   const first = Math.max(0, jobs.epochCount(job) - limit);

@@ -62,7 +62,7 @@ export type RpcEvent =
   | ({
       readonly kind: 'handled';
       readonly code: GrpcCode;
-      /** Of the ErrorInfo; null when there is none. */
+      /** Reason in the ErrorInfo; null when there is none. */
       readonly reason: ErrorReason | null;
       readonly seconds: number;
     } & RpcMethod);

@@ -39,7 +39,7 @@ interface Part {
   readonly bytes: Uint8Array;
 }
 
-/** Of a part, beside its bytes: its key and what it depends on. */
+/** Memory of a part beside its bytes: its key and what it depends on. */
 const partBytes = 1024;
 
 export function createWatchMessages(jobs: Jobs): WatchMessages {

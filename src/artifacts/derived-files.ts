@@ -13,7 +13,7 @@ export interface DerivedFile extends SizedFile {
   readonly reason: string;
 }
 
-/** Who is not an attempt, such as an export, has so long from finding a file to opening it. */
+/** Time that users other than attempts, such as exports, have from finding to opening a file. */
 const graceMs = 10 * 60_000;
 const digestLength = 32;
 const ours = /^[0-9a-f]{32}-.*\.npy$/;
@@ -22,7 +22,7 @@ const ours = /^[0-9a-f]{32}-.*\.npy$/;
 export interface DerivedFolders {
   /** Each as if it was a file, of the time when it was last used. */
   sized(): Promise<readonly SizedFile[]>;
-  /** Of one of them that nobody makes or reads. */
+  /** Whether nobody makes or reads the folder. */
   isIdle(path: string): boolean;
   /**
    * False when it is in use by now, or gone. Looks and takes it away in one turn of the event loop;

@@ -49,7 +49,7 @@ export interface Exported {
   readonly job: JobRecord;
   /** Null: nothing was predicted. */
   readonly prediction: { readonly nodes: string; readonly classNames: unknown } | null;
-  /** Of the parameters as they are exported. */
+  /** SHA-256 of the parameters as they are exported. */
   readonly parametersSha256: string;
   readonly rows: ExportedRows | null;
   readonly standardization: { readonly isFolded: boolean; readonly moments: Moments | null };

@@ -23,7 +23,7 @@ export function checkFold({ effectiveSpec: { features } }: JobRecord, model: Mod
 
 /**
  * `features` answers the path of the standardised features, making them where they are not there.
- * Those of earlier versions have no moments beside them and are made anew.
+ * Features of earlier versions have no moments beside them and are made anew.
  */
 export async function momentsOf(
   columns: number,

@@ -55,7 +55,7 @@ export interface ExportsOptions {
   readonly propagations: Pick<Propagations, 'moments' | 'open' | 'hold'>;
   /** Holds derived features. */
   readonly featuresFolder: string;
-  /** Its log folder takes the children's logs. */
+  /** The state folder, whose log folder takes the children's logs. */
   readonly stateDir: string;
 }
 
@@ -128,7 +128,7 @@ export function createExport(options: ExportsOptions): Export {
   };
 }
 
-/** What crossed from a thread has no class. */
+/** The file with a Buffer: bytes that crossed from a thread have lost their class. */
 function withBuffer(file: CheckpointFile): CheckpointFile {
   const { buffer, byteOffset, byteLength } = file.bytes;
   return { ...file, bytes: Buffer.from(buffer, byteOffset, byteLength) };

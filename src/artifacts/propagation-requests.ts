@@ -48,15 +48,15 @@ export interface PropagationRequestsOptions {
   readonly datasets: Datasets;
   readonly propagations: Propagations;
   readonly native: CoreAddon;
-  /** Those of the host. */
+  /** Devices of the host. */
   readonly devices: readonly CrewDevice[];
   /** Receives standardised features. */
   readonly derivedFolder: string;
-  /** Its log folder takes the Propagators' log. */
+  /** The state folder, whose log folder takes the Propagators' log. */
   readonly stateDir: string;
 }
 
-/** Of the host's memory, and of a device's: jobs run beside it. */
+/** Share of the host's memory, and of a device's, that a propagation gets: jobs run beside it. */
 const memoryShare = 0.25;
 const threadsMax = 1024;
 

@@ -24,15 +24,15 @@ export interface SampleEpochsOptions {
     ResolveContext,
     'deviceNames' | 'deviceCores' | 'deviceBits' | 'matrixLibrary' | 'pluginFile'
   >;
-  /** Its log folder takes the children's logs. */
+  /** The state folder, whose log folder takes the children's logs. */
   readonly stateDir: string;
 }
 
 export interface SampleEpochsRequest {
   readonly dataset: DatasetRecord;
-  /** Of a job that samples so. */
+  /** Spec of a job that samples in the wanted way. */
   readonly spec: JobSpec;
-  /** Of the child's log, in the log folder. */
+  /** Name of the child's log in the log folder, without `.log`. */
   readonly log: string;
   /** The field that is wrong when a sampler cannot do this. */
   readonly samplingPath: string;

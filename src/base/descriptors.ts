@@ -42,7 +42,7 @@ export function shareDescriptors({ limit, inUse, devices }: DescriptorFacts): Co
   return { http, grpc: Math.min(grpcRange.max, left - http) };
 }
 
-/** Of this process. */
+/** This process's limit of descriptors, and how many it has open. */
 export function descriptorFacts(): Omit<DescriptorFacts, 'devices'> {
   const soft = /^Max open files\s+(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
   const limit = soft?.[1] === 'unlimited' ? Number.MAX_SAFE_INTEGER : Number(soft?.[1] ?? 1024);

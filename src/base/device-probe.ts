@@ -17,7 +17,7 @@ export interface ProbeAnswer {
 }
 
 export interface MigInstance {
-  /** By which CUDA_VISIBLE_DEVICES names it. */
+  /** UUID by which CUDA_VISIBLE_DEVICES names the instance. */
   readonly uuid: string;
   readonly name: string;
   /** Null where the driver does not say. */
@@ -44,14 +44,14 @@ export interface ProbedDevice {
   readonly mig: number | null;
   readonly mps: number | null;
   readonly numaNode: number | null;
-  /** Who uses it, before the probe did; null: unknown. */
+  /** Processes that used the device before the probe did; null: unknown. */
   readonly processes: readonly { readonly pid: number; readonly bytes: number | null }[] | null;
   /** MIG instances of the GPU that it is, or is one of: those too that CUDA does not show. */
   readonly instances: readonly MigInstance[];
   readonly answer: ProbeAnswer;
   /** Null where it was not tried. */
   readonly opened: ProbeAnswer | null;
-  /** Of a page of host memory; null where it was not tried. */
+  /** Answer to registering a page of host memory; null where it was not tried. */
   readonly registered: ProbeAnswer | null;
   /** Whether the libtorch of Trainers computes there; null where it was not tried. */
   readonly torch: ProbeAnswer | null;
@@ -71,7 +71,7 @@ export interface TorchProbe {
   readonly version: string;
   /** What it was built for: 13000 is CUDA 13.0; 0 without CUDA. */
   readonly cuda: number;
-  /** Of each GPU that it sees, whether it computes there; `remedy` is empty. */
+  /** Whether libtorch computes on each GPU that it sees; `remedy` is empty. */
   readonly devices: readonly ProbeAnswer[];
 }
 
@@ -86,7 +86,7 @@ export interface DeviceProbe {
   /** The libtorch of Trainers; null where it was not asked. */
   readonly torch: TorchProbe | null;
   readonly devices: readonly ProbedDevice[];
-  /** Whose kernels reach whose memory, by index. */
+  /** Links by device index: kernels of `from` reach the memory of `to`. */
   readonly links: readonly ProbedLink[];
 }
 

@@ -49,7 +49,7 @@ function readText(path: string): string | null {
   }
 }
 
-/** Of a thousand: more than any share of memory that a daemon has. */
+/** An oom_score_adj, of a thousand: more than any share of memory that a daemon has. */
 const firstToDie = 500;
 
 /**

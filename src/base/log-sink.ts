@@ -88,12 +88,12 @@ function linesLost(lines: number): string {
   return `${JSON.stringify({ ts, lvl: 'warn', msg: 'log.lines_lost', lines })}\n`;
 }
 
-/** Of a descriptor that nobody keeps waiting, such as one of a file. */
+/** A sink for a descriptor that nobody keeps waiting, such as one of a file. */
 export function descriptorSink(fd: number): LogSink {
   return createLogSink({ writeNow: (text) => writtenTo(fd, text) });
 }
 
-/** Of a file that may be moved away at any time: the next line makes a new one. */
+/** A sink for a file that may be moved away at any time: the next line makes a new one. */
 export function fileSink(path: string): LogSink {
   const writeNow = (text: string) => {
     try {

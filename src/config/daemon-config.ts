@@ -26,7 +26,7 @@ export interface DaemonConfig {
   readonly page: 'AUTO' | 'ON' | 'OFF';
   readonly datasetsDir: string;
   readonly cacheDir: string;
-  /** Of samplers and models that jobs may load; empty: they may load none. */
+  /** Folder of samplers and models that jobs may load; empty: they may load none. */
   readonly pluginsDir: string;
   /** Sources of imports lie below it; empty: wherever the daemon may read. */
   readonly sourcesDir: string;

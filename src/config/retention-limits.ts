@@ -1,16 +1,16 @@
 /** What the daemon keeps, and for how long; null means that no limit was set. */
 export interface RetentionLimits {
-  /** Of ended jobs, since their end. Null: `unsetJobLimits` for those without a result. */
+  /** Days since their end for ended jobs. Null: `unsetJobLimits` for those without a result. */
   readonly jobsDays: number | null;
-  /** Of ended jobs, the last to end. Null: as above. */
+  /** How many ended jobs are kept, the last to end. Null: as above. */
   readonly jobsCount: number | null;
   readonly eventsDays: number;
   readonly eventsCount: number;
-  /** Of the logs of one job's executors. */
+  /** Bytes of the logs of one job's executors. */
   readonly jobLogsBytes: number;
-  /** Of the logs of all jobs' executors. */
+  /** Bytes of the logs of all jobs' executors. */
   readonly logsBytes: number;
-  /** Of files that can be made again. Null: `derivedDiskShare` of the disk they are on. */
+  /** Bytes of files that can be made again. Null: `derivedDiskShare` of the disk they are on. */
   readonly derivedBytes: number | null;
 }
 

@@ -15,7 +15,7 @@ export type Role = (typeof roles)[number];
 export interface Token {
   readonly name: string;
   readonly role: Role;
-  /** Of the token's text, in hexadecimal digits. */
+  /** SHA-256 of the token's text, in hexadecimal digits. */
   readonly sha256: string;
   readonly createAtMs: number;
 }

@@ -34,7 +34,7 @@ type SplitName = (typeof splits)[number];
 export class ArrayImport {
   readonly #context: ImportContext;
   readonly #set: ArraySet;
-  /** Of the arrays that could be read. */
+  /** Headers of the arrays that could be read. */
   readonly #headers = new Map<ArrayRole, NpyHeader>();
   /** SHA-256 of the elements as the source has them. */
   readonly #sums = new Map<ArrayRole, string>();
@@ -459,7 +459,7 @@ function ruleOf(
 
 const noneIsOutside = () => undefined;
 
-/** Of an edge_index, read side by side. */
+/** Edges of an edge_index read at once: their sources and targets side by side. */
 const edgesAtOnce = 1 << 16;
 /** Ids that int32 has room for. */
 const int32Ids = 2 ** 31;

@@ -19,7 +19,7 @@ export interface ArraySet {
   nameOf(role: ArrayRole): string | null;
   /** How messages call the array of a role, also of one that is missing. */
   pathOf(role: ArrayRole): string;
-  /** Of all arrays that have a role. */
+  /** Bytes of all arrays that have a role. */
   readonly totalBytes: number;
   /** REQUIRES: the role has an array. */
   open(role: ArrayRole): Promise<NpySource>;

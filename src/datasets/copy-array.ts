@@ -24,7 +24,7 @@ export interface CopyTask {
 }
 
 export interface CopiedArray {
-  /** Of the elements. */
+  /** SHA-256 of the elements. */
   readonly sha256: string;
   readonly bytes: number;
   /** Every element meets the rule. */

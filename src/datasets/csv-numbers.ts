@@ -30,7 +30,7 @@ export async function* csvRowsOf(
   }
 }
 
-/** Of the first row, or 0 in an empty file. */
+/** Number of fields in the first row, or 0 in an empty file. */
 export async function columnsOf(context: ImportContext, path: string): Promise<number> {
   for await (const rows of csvRowsOf(context, path)) {
     if (rows[0] !== undefined) return rows[0].fields.length;

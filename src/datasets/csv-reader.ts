@@ -148,7 +148,7 @@ export function sniffedSeparator(text: string, comments = ''): Separator {
 
 /** Cuts text that comes in pieces into records. */
 export class CsvSplitter {
-  /** Of the record that is being read, from 1. */
+  /** Line of the record that is being read, from 1. */
   line = 1;
   readonly #separator: Separator;
   readonly #comments: string;
@@ -275,7 +275,7 @@ function splitQuoted(record: string, separator: Separator): Pick<CsvRow, 'fields
   }
 }
 
-/** Of the quoted field that opens at `open`; doubled quotes are part of it. */
+/** Index of the quote that ends the field opened at `open`; doubled quotes are part of it. */
 function closingQuote(record: string, open: number): number {
   let at = record.indexOf('"', open + 1);
   while (at >= 0 && record[at + 1] === '"') at = record.indexOf('"', at + 2);

@@ -44,7 +44,7 @@ export interface SourceImport {
   /** A file or folder. */
   readonly source: string;
   readonly format: ReadFormat;
-  /** Of a source that was converted to the folder of arrays that is read. */
+  /** Origin of a source that was converted to the folder of arrays that is read. */
   readonly origin: ConvertedOrigin | null;
   /** The daemon's sources_dir, out of which nothing of the source leads; empty: there is none. */
   readonly root: string;

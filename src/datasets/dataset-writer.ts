@@ -53,7 +53,7 @@ export interface DatasetWritten {
   readonly notices: readonly string[];
   /** SHA-256 of dataset.json. */
   readonly digest: string;
-  /** Of all files. */
+  /** Bytes of all files. */
   readonly bytes: number;
 }
 

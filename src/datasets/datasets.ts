@@ -72,7 +72,7 @@ export interface Datasets {
 }
 
 export interface DatasetWork extends Pick<OperationRecord, 'kind' | 'target' | 'resource'> {
-  /** Of the request, if it has an id. */
+  /** Key of the request, if it has an id. */
   readonly key: RequestKey | null;
   readonly run: (dataset: DatasetRecord, watch: TaskWatch) => Promise<void>;
 }
@@ -93,7 +93,7 @@ export interface DatasetsOptions {
   readonly store: DatasetStore & OperationStore & DeletionStore & Pick<Store, 'atomically'>;
   /** Sources lie below it; empty: anywhere. */
   readonly sourcesDir: string;
-  /** Who reads data: never this process. */
+  /** Tasks that read data in other processes: this one never does. */
   readonly tasks: DataTasks;
   readonly log: Log;
   readonly clock: Clock;
@@ -102,9 +102,9 @@ export interface DatasetsOptions {
 /** An operation that waits for its turn. */
 interface Work {
   readonly operation: OperationRecord;
-  /** Its failure is also that of the dataset. */
+  /** Whether a failure of the operation is also that of the dataset. */
   readonly makesDataset: boolean;
-  /** What it returns is called within the final transaction. */
+  /** Does the work; the function that it returns is called within the final transaction. */
   readonly run: (watch: TaskWatch) => Promise<() => OperationEnd>;
 }
 

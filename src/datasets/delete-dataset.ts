@@ -28,7 +28,7 @@ export type DeletionStore = Pick<Store, 'getDataset' | 'replayOf'> &
 
 const method = 'DeleteDataset';
 const asidePrefix = '.deleted-';
-/** Of a job's names in an error; the rest is a number. */
+/** Jobs that an error names at most; `and more` stands for the rest. */
 const jobsNamed = 10;
 
 /**

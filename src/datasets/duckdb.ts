@@ -9,7 +9,7 @@ import { availableMemoryBytes, hostMemoryBytes } from '../base/host-memory.ts';
 
 /** Threads read ahead; more of them hold more rows in memory. */
 const threadsMax = 4;
-/** Of the memory that there is, for its buffers: the least and the most bytes, and the share. */
+/** Memory for its buffers: the least and the most bytes, and the share of what there is. */
 const memoryBytes = { least: 2 ** 28, most: 2 ** 34, share: 0.4 };
 
 let instance: Promise<DuckDBInstance> | null = null;

@@ -41,7 +41,7 @@ export interface Conflict {
 }
 
 interface Run {
-  /** Of the file, in bytes. */
+  /** Where the run begins in the file, in bytes. */
   readonly at: number;
   /** [buckets + 1], in entries. */
   readonly starts: Uint32Array;
@@ -264,7 +264,7 @@ export class EdgeSorter {
     return this.#compact(firstRow, { starts, halves, found });
   }
 
-  /** Of edges in both directions each conflict shows twice; the smaller node's row reports it. */
+  /** With edges in both directions each conflict shows twice; the smaller node's row reports it. */
   #compact(
     firstRow: number,
     {

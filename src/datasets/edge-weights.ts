@@ -23,7 +23,7 @@ export function weightProblem(given: number, stored: number): string | null {
 /** Weights of an array that cannot be stored: the first one, and how many. */
 export class BadWeights {
   count = 0;
-  /** Of the first one. */
+  /** Index of the first one. */
   index = 0;
   #first = '';
   #why = '';

@@ -151,7 +151,7 @@ function parquetQuery(table: BlockTable, { fields, features, width }: Wanted): s
   const nothing = `'nan'::FLOAT`;
   const number = (at: number) => `coalesce(TRY_CAST(${nameOf(at)} AS FLOAT), ${nothing})`;
   if (features.some((at) => isNumberList(typeOf(at)))) {
-    // Of another length a list is nothing, and so is the row then.
+    // A list of another length is NULL, and so is the row then.
     const lists = features.map((at) => {
       if (!isNumberList(typeOf(at))) return `[${number(at)}]`;
       const list = `TRY_CAST(${nameOf(at)} AS FLOAT[])`;

@@ -16,7 +16,7 @@ export function featureNamesProblem(names: readonly string[], columns: number): 
   return names.includes('') ? 'has a feature name that is empty' : null;
 }
 
-/** Those of a dataset's folder; null where they are not known. */
+/** Names of the features in a dataset's folder; null where they are not known. */
 export function featureNamesOf(folder: string): readonly string[] | null {
   try {
     const story: unknown = JSON.parse(readFileSync(join(folder, 'import.json'), 'utf8'));

@@ -65,7 +65,7 @@ export function featuresAs(numbers: Float32Array, dtype: FeatureDtype): Float32A
 const signBit = 0x8000;
 const infinity = 0x7c00;
 const notANumber = 0x7e00;
-/** Of the smallest normal number, 2^-14. */
+/** Exponent of the smallest normal number, 2^-14. */
 const exponentMin = -14;
 /** 2^10 / 2^exponent, from the smallest exponent to the largest, 15. */
 const unitsPerOne = Float64Array.from({ length: 30 }, (_, at) => 2 ** (10 - (at + exponentMin)));

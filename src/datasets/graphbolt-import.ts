@@ -249,7 +249,7 @@ async function readMetadata(context: ImportContext): Promise<Described> {
   return { numNodes, edges: edgeFile, features, sets: found, task: said };
 }
 
-/** Of nodes: the one called feat, or the only one. */
+/** The entry of node features: the one called feat, else the first. */
 function featureOf({ notices }: ImportContext, yaml: Yaml, all: readonly unknown[]): unknown {
   const ofNodes = all.filter((one) => yaml.field(one, 'domain') === 'node');
   const nameOf = (one: unknown) => String(yaml.field(one, 'name'));

@@ -10,7 +10,7 @@ import { badFile, formatCount } from './problems.ts';
  * several of 0 and 1 are labels that it lacks or has.
  */
 
-/** Of classes: more are none, but ids or numbers to learn. */
+/** Largest number of a class: greater ones are no classes, but ids or numbers to learn. */
 export const labelMax = modelColumnsMax - 1;
 /** What a dataset stores for a label that is not known. */
 const unknownLabel = 255;

@@ -143,7 +143,7 @@ export interface ReadArrays {
   /** By the names of arrays. */
   readonly sums: ReadonlyMap<string, string>;
   readonly task: DatasetTask;
-  /** Those of labels that were seen, or columns of labels; 0 without labels. */
+  /** Classes of the labels that were seen, or columns of labels; 0 without labels. */
   readonly numClasses: number;
   readonly labelsPath: string;
 }

@@ -129,7 +129,7 @@ function namedFeatures(
 }
 
 /**
- * Those of the features that count the rows, from 0 or 1: they are left out, with a notice. Reads
+ * Features that only count the rows, from 0 or 1: they are left out, with a notice. Reads
  * the table to its end only where one counts as far as its first rows go.
  */
 export async function countingColumns(

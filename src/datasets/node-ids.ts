@@ -85,7 +85,7 @@ interface Chunk {
 class TextNumbers {
   /** Texts, each with a line feed behind it; none lies in two chunks. */
   readonly #chunks: Chunk[] = [];
-  /** Of each text: chunk times `chunkBytes`, and where in it. */
+  /** Place of each text: its chunk times `chunkBytes`, plus the offset in the chunk. */
   readonly #places = new NumberList((capacity) => new Float64Array(capacity));
   readonly #hashes = new NumberList((capacity) => new Uint32Array(capacity));
   /** A text's number + 1, or 0: nothing; a power of two of them, at most three quarters in use. */

@@ -114,7 +114,7 @@ async function targetTable(
   { path, features: featuresPath }: NodeList,
 ): Promise<FoundNodes> {
   const own = await Table.at(context, path);
-  // Of Twitch's the edges name the second id.
+  // Twitch's tables have two ids, of which the edges name the second, `new_id`.
   const [id = -1] = [...columnsCalled(own, ['new_id']), ...columnsCalled(own, ['id', 'node_id'])];
   const others = own.columns.map((_, at) => at).filter((at) => at !== id);
   const called = others.filter((at) => targetNames.includes(plainName(own.columns[at] ?? '')));

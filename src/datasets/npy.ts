@@ -313,7 +313,7 @@ function valuesOf(type: NpyType, buffer: ArrayBuffer, bytes: number): NpyValues 
 /** What was written: counts, and the SHA-256 of the elements without the header. */
 export interface NpyWritten {
   readonly rows: number;
-  /** Of the file. */
+  /** Bytes of the file, header and elements. */
   readonly bytes: number;
   readonly sha256: string;
 }
@@ -327,7 +327,7 @@ export class NpyWriter {
   readonly #type: NpyType;
   readonly #columns: readonly number[];
   readonly #hash: Hash = createHash('sha256');
-  /** Of elements that somebody else wrote; null: they were appended. */
+  /** SHA-256 of elements that somebody else wrote; null: they were appended. */
   #sha256: string | null = null;
   /** Where elements begin. */
   #headerBytes = 0;

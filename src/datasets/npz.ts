@@ -8,7 +8,7 @@ import { badFile, ImportFailure } from './problems.ts';
 /** .npz files: ZIP archives with stored or deflated members. yauzl reads, we check the sums. */
 
 export interface ZipMember {
-  /** Of the content. */
+  /** Bytes of the content, uncompressed. */
   readonly bytes: number;
   readonly entry: Entry;
 }

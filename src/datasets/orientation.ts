@@ -93,7 +93,7 @@ function asNode(id: bigint): number {
 
 const hasIn = 1;
 const hasOut = 2;
-/** Of the nodes in the splits. */
+/** Share of the nodes in the splits without in-neighbours from which a graph looks transposed. */
 const suspiciousShare = 0.5;
 /** Times as many without in-neighbours as without out-neighbours: no accident of sparse graphs. */
 const suspiciousRatio = 4;

@@ -153,7 +153,7 @@ export class ParquetFile {
   }
 }
 
-/** Of a query; texts that a writer did not mark as UTF-8 are texts all the same. */
+/** Source of a query; texts that a writer did not mark as UTF-8 are texts all the same. */
 export function parquetSource(paths: readonly string[]): string {
   return `read_parquet([${paths.map(quotedPath).join(', ')}], binary_as_string = true)`;
 }

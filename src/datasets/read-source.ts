@@ -28,7 +28,7 @@ interface SourceOptions extends SourceImport, TaskWatch {
   readonly native: NativeReader;
 }
 
-/** What is left of the progress for the check. */
+/** Share of the progress that the import makes; the rest is left for the check. */
 const importShare = 0.9;
 
 /**

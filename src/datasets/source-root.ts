@@ -63,7 +63,7 @@ export async function leaksOf(
   return leaks;
 }
 
-/** None of a folder that may not be read. */
+/** Entries of a folder; none where it may not be read. */
 async function entriesOf(folder: string): Promise<readonly Dirent[]> {
   return await readdir(folder, { withFileTypes: true }).catch(() => []);
 }

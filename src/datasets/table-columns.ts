@@ -96,7 +96,7 @@ function decimalOf(text: string): number | null {
  */
 export class FeatureColumns {
   readonly #table: TableProblems;
-  /** Of a column of lists, how many numbers each has. */
+  /** How many numbers each list has, by the column of lists. */
   readonly #widths = new Map<number, number>();
   readonly #dtype: FeatureDtype;
   readonly #bad = new Map<number, { count: number; last: Row }>();

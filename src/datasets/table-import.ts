@@ -36,9 +36,9 @@ import { type StoredLabels, type TableLabels, tableLabels } from './table-labels
 
 /** Rows of features gathered before they are written. */
 const featureBlockValues = 1 << 18;
-/** Of the features that a notice names. */
+/** Columns of features that a notice names at most. */
 const columnsShown = 20;
-/** Where the table of nodes ends, of 1. */
+/** Share of the progress at which the table of nodes ends. */
 const nodesShare = 0.5;
 
 export async function importTables(context: ImportContext): Promise<DatasetFacts> {
@@ -88,7 +88,7 @@ export async function storeNodes(
   };
 }
 
-/** Of a graph that completeDataset gives labels that no node has. */
+/** Labels of a graph that has none: completeDataset writes labels that no node has. */
 const noLabels: StoredLabels = {
   ...{ task: 'CLASSIFICATION', numClasses: 0, classNames: null },
   ...{ isOneHot: false, gaps: null },

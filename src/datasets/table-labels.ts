@@ -34,7 +34,7 @@ export interface StoredLabels extends LabelsWritten {
 }
 
 export interface TableLabels {
-  /** Of the next node; whether something is known of it. What is wrong becomes a problem. */
+  /** Takes the next node's label; answers whether one is known. What is wrong becomes a problem. */
   push(row: Row): boolean;
   /** To be awaited after each batch. */
   settle(): Promise<void>;
@@ -82,7 +82,9 @@ export function isNothing(text: string): boolean {
   return nothingText.test(text) || /^nan$/i.test(text);
 }
 
-/** Of a class: nothing, and a -1 that says so, which is a number where fractions follow. */
+/**
+ * In place of a class: no label, and a -1 that says so, which is a number where fractions follow.
+ */
 const none = -1;
 const minusOne = -2;
 
@@ -97,7 +99,7 @@ class ClassColumn implements TableLabels {
   readonly #task: DatasetTask | null;
   /** Class number, or the text's position in `#texts`. */
   readonly #values = new NumberList((capacity) => new Int32Array(capacity));
-  /** In place of them, once there is a number that is no class. */
+  /** Numbers that replace `#values` once there is a number that is no class. */
   #numbers: NumberList<Float32Array> | null = null;
   readonly #texts = new Map<string, number>();
   readonly #notices: NoticeList;
@@ -233,7 +235,7 @@ class ClassColumn implements TableLabels {
   }
 }
 
-/** Of a table that says no labels: completeDataset writes what stands for them. */
+/** Labels of a table that says none: completeDataset writes what stands for them. */
 const noLabels: TableLabels = {
   push: () => false,
   settle: async () => {},

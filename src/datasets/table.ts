@@ -56,7 +56,7 @@ export class Table {
   readonly #parts: readonly TablePart[];
   readonly #problems: ProblemList;
   readonly #signal: AbortSignal;
-  /** Of each part that was begun, the lines of those before it. */
+  /** For each part that was begun, the number of lines in the parts before it. */
   readonly #offsets: number[] = [];
   readonly #causes = new Map<string, Cause>();
   readonly #made: PartReader | null;

@@ -44,7 +44,7 @@ async function readManifest(
   try {
     const bytes = await readRegular(join(dataset.path, 'dataset.json'));
     const digest = digestOf(bytes);
-    // Its bytes are the ones that the import wrote, so that its shape needs no check.
+    // The file has the bytes that the import wrote, so that its shape needs no check.
     if (digest === dataset.digest) return JSON.parse(bytes.toString('utf8')) as DatasetManifest;
     const expected = `the import's was ${dataset.digest}`;
     problems.add('dataset.json', `was changed: its SHA-256 is ${digest}, ${expected}`);

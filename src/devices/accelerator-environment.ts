@@ -31,12 +31,12 @@ export function acceleratorEnvironment(
   return {
     CUDA_VISIBLE_DEVICES: [accelerator, ...accelerator.peers].map(({ uuid }) => uuid).join(','),
     CUDA_DEVICE_ORDER: 'PCI_BUS_ID',
-    // Else kernels that are compiled for this architecture go to the home folder.
+    // Without this, kernels that are compiled for this architecture go to the home folder.
     CUDA_CACHE_DISABLE: '1',
     CUDA_MODULE_LOADING: 'LAZY',
     // cuBLAS repeats its bits with a workspace of a fixed size only.
     CUBLAS_WORKSPACE_CONFIG: ':4096:8',
-    // Of all of the device's memory.
+    // The fraction is of all of the device's memory.
     PYTORCH_CUDA_ALLOC_CONF: `per_process_memory_fraction:${Math.min(1, share).toFixed(4)}`,
   };
 }

@@ -66,7 +66,7 @@ function answerOf(
 export interface LinkMeasuring {
   readonly probe: DeviceProbe;
   readonly env: NodeJS.ProcessEnv;
-  /** Of derived files. */
+  /** Folder of derived files. */
   readonly folder: string;
 }
 
@@ -88,7 +88,7 @@ export async function measureLinks(
   const answer = await answerOf('gnnd_probe', [devicePluginPath(kind), '--rates'], env);
   const text = 'text' in answer ? answer.text : '';
   const rates = readRates(text);
-  // Those of simulated devices are read, not measured.
+  // Rates of simulated devices are read, not measured.
   if (kind !== 'SIM' && Object.keys(rates).length > 0) {
     makeFolder(folder);
     await writeFileAtomic(path, [text]);

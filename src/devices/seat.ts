@@ -11,14 +11,14 @@ export interface Seat {
   readonly device: string;
 }
 
-/** Of a process that is still there. */
+/** The seat of a process that is still there. */
 export interface LivingSeat extends Seat {
   readonly pid: number;
 }
 
 export interface CrewDevice {
   readonly name: string;
-  /** Of a CPU device what it is; of another those that its executors may run on. */
+  /** Cores that a CPU device consists of; for another device, those its executors may run on. */
   readonly cores: readonly number[];
   /** NUMA node of all its cores; null where the host has one, or they are on several. */
   readonly node: number | null;
@@ -35,18 +35,18 @@ export interface DevicePeer {
 /** What a device is beside cores. */
 export interface Accelerator {
   readonly kind: AcceleratorKind;
-  /** By which executors find it. */
+  /** UUID by which executors find the device. */
   readonly uuid: string;
   readonly product: string;
   readonly pci: string;
   readonly totalBytes: number;
-  /** Of its memory, for this device: a part of it where several share it. */
+  /** Bytes of its memory for this device: a part of it where several devices share it. */
   readonly budgetBytes: number;
   /** Devices whose memory its kernels reach. */
   readonly peers: readonly DevicePeer[];
   /** What it reads of them and of the host: the same for all devices of its kind. */
   readonly rates: LinkRates;
-  /** Equal of devices that make the same bits. */
+  /** Text that is equal for devices that make the same bits. */
   readonly bits: string;
 }
 

@@ -7,7 +7,7 @@ import type { ReportProgress } from '../datasets/import-context.ts';
 export interface DigestOptions {
   readonly folder: string;
   readonly names: readonly string[];
-  /** Of the elements of .npy files, without their headers, as dataset.json has them. */
+  /** Whether to digest only the elements of .npy files, without headers, as dataset.json does. */
   readonly elements: boolean;
 }
 

@@ -54,7 +54,7 @@ const log = createLog({ level: 'info' });
 // executors in order.
 for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => {});
 
-/** Of work that has no value. */
+/** The answer to work that returns no value, once it is done. */
 async function answered(
   role: 'FAVOUR' | 'HOST_TIER' | 'LOAD',
   work: Promise<void>,

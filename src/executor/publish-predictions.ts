@@ -14,7 +14,7 @@ import type { DatasetTask } from '../spec/job-spec.ts';
  */
 
 export interface PublishOptions {
-  /** Of the .npy files; nobody writes there any more. */
+  /** Folder of the .npy files; nobody writes there any more. */
   readonly folder: string;
   readonly formats: readonly ('NPY' | 'PARQUET' | 'CSV')[];
   /** What the dataset calls its nodes, a line each; null: it has no names. */
@@ -32,7 +32,7 @@ export interface PublishOptions {
 }
 
 export interface Published {
-  /** Of all files. */
+  /** Bytes of all files. */
   readonly bytes: number;
 }
 
@@ -256,7 +256,7 @@ function csvLine(rows: Rows, at: number, names: readonly string[]) {
   return `${[nodes[at], ...id, ...one, ...name, ...numbers.map(shortest)].join(',')}\n`;
 }
 
-/** Of a float32: as few digits as tell it from all others. */
+/** Text of a float32, with as few digits as tell it from all others. */
 function shortest(value: number): string {
   for (let digits = 6; digits < 9; digits += 1) {
     const text = value.toPrecision(digits);
@@ -269,7 +269,7 @@ function quoted(text: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** None of them null. */
+/** Parquet schema of a list column; neither lists nor elements are null. */
 function listOf(name: string, type: 'FLOAT' | 'INT32') {
   return [
     { name, converted_type: 'LIST', repetition_type: 'REQUIRED', num_children: 1 },

@@ -254,7 +254,7 @@ export function parametersSha256Of(bytes: Buffer): Promise<string> {
   return sha256Of(splitSafetensors(bytes).data);
 }
 
-/** Of a file that safetensorsOf wrote: tensors lie in the header's order. */
+/** Tensors and data of a file that safetensorsOf wrote: tensors lie in the header's order. */
 function splitSafetensors(bytes: Buffer) {
   const dataAt = 8 + Number(bytes.readBigUInt64LE(0));
   const header: Record<string, { shape: readonly number[] }> = JSON.parse(

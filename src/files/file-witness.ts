@@ -62,7 +62,7 @@ export class FileWitness {
   }
 
   /**
-   * Those of `files` that hold something else, in their order. `digest` answers SHA-256 in hex of
+   * The files that hold something else, in the order of `files`. `digest` answers SHA-256 in hex of
    * the files it is given, in their order: those that nobody has read yet, or that changed since.
    */
   async wrongOnes(

@@ -22,12 +22,12 @@ function namesIn(folder: string): readonly string[] {
   try {
     return readdirSync(folder);
   } catch {
-    // None was written yet, or the disk does not give them: the job begins at the beginning.
+    // No image was written yet, or the disk gives none: the job begins at the beginning.
     return [];
   }
 }
 
-/** A job that has ended needs none. */
+/** A job that has ended needs no images. */
 export async function removeImages(jobsFolder: string, uid: string): Promise<void> {
   await rm(imagesFolderOf(jobsFolder, uid), { recursive: true, force: true });
 }

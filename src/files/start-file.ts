@@ -26,7 +26,9 @@ export interface StartSource {
   /** A checkpoint's folder, or an image (docs/formats/image.md). */
   readonly path: string;
   readonly which: CheckpointKind;
-  /** Of the model of an image, which has no names of tensors; null: the path is a checkpoint's. */
+  /**
+   * Manifest of an image's model, since images name no tensors; null: the path is a checkpoint's.
+   */
   readonly manifest: ModelManifest | null;
   /** Folder of the job that is to begin; null: it is only asked what would be copied. */
   readonly jobFolder: string | null;

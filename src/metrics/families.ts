@@ -80,7 +80,7 @@ function histogram<const L extends LabelDeclarations>(
 const slot = { job_slot: null } as const;
 const rpc = { grpc_service: null, grpc_method: null, grpc_type: grpcTypes } as const;
 
-/** Of the daemon, the host and the API; jobs are in them as numbers only. */
+/** Metrics of the daemon, the host and the API; jobs are in them as numbers only. */
 export const daemonFamilies = {
   gnnd_build_info: gauge('Always 1; the labels say what runs.', {
     version: null,
@@ -173,7 +173,7 @@ export const daemonFamilies = {
   gnnd_dataset_bytes: gauge('Bytes of all datasets.', {}),
 } as const satisfies Readonly<Record<string, FamilyDeclaration>>;
 
-/** Of the job that holds a slot; all of them have the label job_slot and go when it is released. */
+/** Metrics of the job in a slot; all have the label job_slot and go when the slot is released. */
 export const slotFamilies = {
   gnnd_job_info: gauge('Always 1; maps a slot to its job.', {
     ...slot,

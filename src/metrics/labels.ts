@@ -3,7 +3,7 @@ import type { ExecutorRole, JobPhase } from '../records/job-record.ts';
 
 /** The values that labels may take. */
 
-/** Those that attempts go through; a job evaluates while it trains. */
+/** Phases that attempts go through; a job evaluates while it trains. */
 export const jobPhases = [
   'LOADING_DATASET',
   'CALIBRATING',

@@ -102,7 +102,7 @@ export interface HostMetricsInput {
 export interface DeviceMetricsInput {
   readonly device: string;
   readonly kind: 'CPU' | 'CUDA' | 'SIM';
-  /** Of the hardware; empty for CPU devices. */
+  /** UUID of the hardware; empty for CPU devices. */
   readonly uuid: string;
   readonly model: string;
   readonly driver: string;
@@ -127,7 +127,7 @@ export interface JobMetricsInput {
   readonly phase: JobPhase | null;
   readonly attempt: number;
   readonly restartBudgetRemaining: number;
-  /** Of the last commit; null before the first. */
+  /** Time of the last commit; null before the first. */
   readonly lastProgressAtMs: number | null;
   /** To the end of all planned epochs; null while unknown. */
   readonly remainingSeconds: number | null;
@@ -164,13 +164,13 @@ export interface JobMetricsInput {
   readonly stageDurations: Readonly<Partial<Record<Stage, RawHistogram>>>;
   /** Null before the first. */
   readonly loss: number | null;
-  /** Of the last evaluation. */
+  /** Metrics of the last evaluation. */
   readonly evaluated: Readonly<Partial<Record<Split, readonly Metric[]>>>;
 
   readonly cache: {
     readonly capacityRows: number;
     readonly ratio: number;
-    /** Of the capacity, whose memory embeddings have taken. */
+    /** Rows of the capacity whose memory embeddings have taken. */
     readonly givenUpRows: number;
     readonly lookups: Readonly<
       Record<CacheTier, Readonly<Record<CacheResult, { rows: number; bytes: number }>>>
@@ -200,12 +200,12 @@ export interface JobMetricsInput {
   } | null;
   /** Null for a job that favours no neighbours. */
   readonly locality: {
-    /** Of the epoch in progress. */
+    /** Scale of the epoch in progress. */
     readonly scale: number;
-    /** Of the last epoch that ended; null before. */
+    /** Extraction's share of the last epoch that ended; null before the first ended. */
     readonly extractShare: number | null;
   } | null;
-  /** Of devices that are no CPU devices. */
+  /** Use of each device that is not a CPU device. */
   readonly deviceUse: readonly {
     readonly device: string;
     readonly memoryBytes: Readonly<Record<DeviceMemoryUse, number>>;
@@ -214,9 +214,9 @@ export interface JobMetricsInput {
     readonly stageSeconds: Readonly<Record<DeviceStage, number>>;
     /** By the costs of the job's placement. */
     readonly rowWaitSeconds: number;
-    /** Of evaluations and inferences. */
+    /** Chunks of evaluations and inferences that the device computed. */
     readonly evaluatedChunks: number;
-    /** Of the host's memory. */
+    /** Bytes of the host's memory that are registered with the device. */
     readonly registeredBytes: number;
   }[];
   readonly queue: {
@@ -260,7 +260,7 @@ export interface JobMetricsInput {
   readonly checkpoints: {
     readonly ok: number;
     readonly failed: number;
-    /** Of the newest; 0 before the first. */
+    /** Bytes of the newest checkpoint; 0 before the first. */
     readonly bytes: number;
     readonly lastSuccessAtMs: number | null;
   };
@@ -286,9 +286,9 @@ export interface PropagationEndInput {
   readonly seconds: number;
   /** Products of an operator and all columns, parts of one as such. */
   readonly hops: number;
-  /** Of these, on GPUs and simulated devices. */
+  /** Products among `hops` that GPUs and simulated devices computed. */
   readonly deviceHops: number;
-  /** Of the files that it completed. */
+  /** Bytes of the files that the propagation completed. */
   readonly bytes: number;
 }
 

@@ -12,9 +12,9 @@ import { CliError } from '../session/exit.ts';
  */
 export interface ExportFolder {
   readonly path: string;
-  /** Those that have begun, in their order. */
+  /** Files that have begun, in their order. */
   readonly files: readonly { readonly name: string; readonly bytes: number }[];
-  /** Of `bytes` that `write` will give. */
+  /** Begins a file of `bytes` bytes, which `write` will give. */
   begin(name: string, bytes: number): Promise<void>;
   write(data: Uint8Array): Promise<void>;
   /** Puts all files in their places. Throws when one is shorter than promised. */
@@ -111,7 +111,7 @@ export async function openExportFolder(
       }
       isCommitted = true;
       for (const name of names) {
-        // Of an earlier export that had more files.
+        // The file is left from an earlier export that had more files.
         if (!files.some((file) => file.name === name)) await rm(join(path, name), { force: true });
       }
       const folder = await open(path);

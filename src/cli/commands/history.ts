@@ -63,7 +63,7 @@ interface ReportFlags {
 export interface HistoryCell {
   readonly gradientShare: number;
   readonly staleSteps: number;
-  /** What decides, of the test nodes at the best epoch. */
+  /** The deciding metric of the test nodes at the best epoch. */
   readonly test: Metric;
   /** Feature rows that batches would read without a cache and without history. */
   readonly wantedRows: number;
@@ -72,7 +72,7 @@ export interface HistoryCell {
   /** Rows found, as a share of those looked for. */
   readonly hitRate: number;
   /**
-   * Of rows that were computed although an older embedding was there: their cosine similarity to
+   * For rows that were computed although an older embedding was there: their cosine similarity to
    * it, the share of which it is at least 0.8, and how many steps older it was. Null: there were
    * none.
    */
@@ -173,7 +173,7 @@ function testOf(jobs: readonly Job[]): Metric {
   return { name: found[0]?.name ?? 'accuracy', value: mean(found.map(({ value }) => value)) };
 }
 
-/** Of all epochs of jobs; the mean of what they came to. */
+/** Sums over all epochs of the jobs; `test` and `givenUp` are means over the jobs. */
 export function sumsOf(jobs: readonly Job[]): Sums {
   const times = jobs.flatMap(({ epochs }) => epochs.flatMap((epoch) => epoch.executorTimes));
   const sum = (of: (one: (typeof times)[number]) => bigint | number) =>

@@ -122,7 +122,7 @@ function peersText({ peers, peerLinks }: Device): string {
     .join(', ');
 }
 
-/** What gnnd may use of it, where that is a part. */
+/** The device's memory, and how much of it gnnd may use where that is only a part. */
 function memoryText({ memoryBytes, budgetBytes }: Device): string {
   if (memoryBytes === 0n) return '';
   const whole = formatBytes(Number(memoryBytes));

@@ -98,7 +98,7 @@ function columnsOf(
 
 /** What a job's epochs were measured by. */
 interface Metrics {
-  /** What regresses, or has several labels, has none. */
+  /** False for jobs that regress or have several labels: they have no accuracy. */
   readonly isAccuracy: boolean;
   /** Beside accuracy, in the order in which they are shown. */
   readonly others: readonly string[];

@@ -26,7 +26,7 @@ export interface RunFlags {
   readonly import?: string;
 }
 
-/** Of `gnnctl job run` and of `gnnd run`. */
+/** Adds the options that `gnnctl job run` and `gnnd run` share. */
 export function withRunFlags(command: Command): Command {
   return command
     .requiredOption('-f, --file <file>', 'spec in YAML or JSON; - reads stdin')

@@ -143,7 +143,7 @@ async function judge(session: Session, spec: Spec) {
   }
 }
 
-/** Of the propagation's files; 0 where they are there. */
+/** Bytes of the propagation's files; 0 where they are there already. */
 async function missingBytes(session: Session, { name }: Dataset, hops: number): Promise<number> {
   const request = { name, propagation: { hops } };
   const plan = await session.call(DatasetService.method.planPropagation, { request });

@@ -183,7 +183,7 @@ async function printHead(session: Session, job: Job): Promise<number> {
   return gnnctlExit.OK;
 }
 
-/** What was printed whole is of no more use. */
+/** Deletes the job, which is of no more use once its predictions were printed whole. */
 async function remove(session: Session, name: string): Promise<void> {
   const request = { name, allowMissing: true, requestId: randomUUID() };
   await session.call(JobService.method.deleteJob, request);

@@ -52,7 +52,7 @@ function isWatched({ io }: Session): boolean {
   return io.stdout.isTty;
 }
 
-/** Of which there may be as many as are shown; who waits is counted by the host. */
+/** Jobs that are listed at most; the host's answer counts those that wait. */
 const jobsMax = 500;
 const states = [
   ...[JobState.RUNNING, JobState.PREPARING, JobState.CANCELLING, JobState.SUSPENDING],
@@ -135,7 +135,7 @@ async function follow(session: Session, intervalMs: number, signal: AbortSignal)
       }
     }
   } catch (error) {
-    // Nothing goes on that one would have to be told of.
+    // After Ctrl-C nothing goes on that the user would have to be told of.
     if (!isInterrupt(error)) throw error;
   } finally {
     region?.close();

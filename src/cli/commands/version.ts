@@ -39,7 +39,7 @@ async function printVersion(
   return gnnctlExit.OK;
 }
 
-/** Of this package. */
+/** Version of this package. */
 export function clientVersion(): string {
   const manifest: unknown = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8'));
   const isManifest = typeof manifest === 'object' && manifest !== null && 'version' in manifest;

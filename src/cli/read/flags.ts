@@ -4,7 +4,7 @@ import { readSpec } from './spec-file.ts';
 
 /** What options of commands say. */
 
-/** Of an option that may be given again. */
+/** Collects the values of an option that may be given again. */
 export const collect = (value: string, before: readonly string[] | undefined) => [
   ...(before ?? []),
   value,

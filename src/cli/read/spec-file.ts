@@ -258,7 +258,7 @@ function unplaced(problems: readonly SpecProblem[]): readonly SpecProblem[] {
   return problems.map((problem) => ({ ...problem, line: 0, column: 0 }));
 }
 
-/** Of a field, else of what encloses it: the list of `fanouts[1]`, the map that lacks a field. */
+/** Place of a field or what encloses it: the list of `fanouts[1]`, the map that lacks a field. */
 export function placeOf(places: ReadonlyMap<string, Place>, path: string): Place | undefined {
   for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.search(/(\.[^.[]*|\[\d+\])$/)))) {
     const place = places.get(at);

@@ -93,7 +93,7 @@ class KnownJob {
   #job: Job | null = null;
   #epochs: readonly EpochReport[] = [];
   #attempt = 0;
-  /** Of earlier attempts. */
+  /** Epochs of earlier attempts. */
   #before: readonly EpochReport[] = [];
 
   after({ type, job, attempt, epochs }: WatchJobResponse): Job | null {

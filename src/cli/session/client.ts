@@ -50,7 +50,7 @@ export interface CallOptions {
 /** A call that did not end with OK, with the google.rpc details that came with it. */
 export class ApiError extends Error {
   readonly code: grpc.status;
-  /** Of the ErrorInfo, e.g. JOB_NOT_FOUND; empty when the answer was not gnnd's. */
+  /** Reason in the ErrorInfo, e.g. JOB_NOT_FOUND; empty when the answer was not gnnd's. */
   readonly reason: string;
   readonly metadata: Readonly<Record<string, string>>;
   readonly violations: readonly FieldViolation[];

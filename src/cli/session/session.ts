@@ -25,7 +25,7 @@ export interface GlobalFlags extends IdentityFlags {
   readonly address?: string;
   readonly timeout?: string;
   readonly output?: Format;
-  /** Of `--no-headers`. */
+  /** False with `--no-headers`. */
   readonly headers: boolean;
   readonly color: ColorMode;
   readonly quiet?: boolean;
@@ -43,7 +43,7 @@ export class Session {
   readonly format: Format;
   readonly hasHeaders: boolean;
   readonly isQuiet: boolean;
-  /** Of `--timeout`; null: none was given. */
+  /** Time of `--timeout`; null: none was given. */
   readonly timeoutMs: number | null;
   readonly requestId: string;
   /** For stdout. */

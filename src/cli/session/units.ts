@@ -53,7 +53,7 @@ export function formatAge(ageMs: number): string {
   return `${Math.floor(seconds / 86_400)}d`;
 }
 
-/** Of nanoseconds, with three digits: `812 ns`, `14.3 µs`, `2.31 ms`, `1.20 s`. */
+/** Text of nanoseconds, with three digits: `812 ns`, `14.3 µs`, `2.31 ms`, `1.20 s`. */
 export function formatNs(durationNs: number): string {
   const units = ['ns', 'µs', 'ms', 's'] as const;
   let value = durationNs;

@@ -286,14 +286,14 @@ function cachesOf({ executorTimes }: EpochReport): readonly ExecutorTimes[] {
   return executorTimes.filter((times) => times.cacheBorder + times.cacheGivenUpRows > 0n);
 }
 
-/** Of the cache that gave up most. */
+/** Rows given up by the cache that gave up most. */
 export function givenUpRowsOf(report: EpochReport): number {
   return Math.max(0, ...cachesOf(report).map(({ cacheGivenUpRows }) => Number(cacheGivenUpRows)));
 }
 
 /**
- * With those of locality where a job has it: an epoch of it has more than the scale 1. Likewise
- * with those of the border that embeddings move.
+ * The columns of epochs, with those of locality where an epoch has a scale above 1, and with
+ * those of the border where embeddings took the place of cached rows.
  */
 export function epochColumnsOf(epochs: readonly EpochReport[]): readonly Column<EpochReport>[] {
   const favours = epochs.some(({ localityScale }) => localityScale > 1);

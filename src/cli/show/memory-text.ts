@@ -19,7 +19,7 @@ export function memorySummary({ surelyBytes, atMostBytes, hostBytes }: MemoryPla
   return `${size(surelyBytes)} to ${size(atMostBytes)} of the host's ${size(hostBytes)}${tight}`;
 }
 
-/** Of jobs whose batches are propagated rows. */
+/** Text for jobs whose batches are propagated rows. */
 const rowsInstead = 'none, rows are read instead';
 
 export function topologyText({ topology, topologyBytes }: MemoryPlan): string {
@@ -64,7 +64,7 @@ export function inferencePlanText(plan: InferencePlan): string {
   return `${predicted}; ${size(outputBytes)} of files${meanwhile}`;
 }
 
-/** Of jobs on devices that have memory of their own. */
+/** Line about pinned rows, for jobs on devices that have memory of their own. */
 function pinnedLines({ pinnedRows, pinnedExplanation }: MemoryPlan): readonly string[] {
   if (pinnedExplanation === '') return [];
   const rows =

@@ -42,7 +42,7 @@ export interface Column<T> {
 }
 
 export interface ListView<D extends DescMessage, R extends DescMessage> {
-  /** Of the whole answer, for json and yaml. */
+  /** Schema of the whole answer, for json and yaml. */
   readonly schema: D;
   readonly message: MessageShape<D>;
   readonly rowSchema: R;

@@ -164,7 +164,7 @@ function reservedFacts({ reservedBytes }: CachePlan): readonly Fact[] {
   return [['Reserved', text, String(reservedBytes), 'cache_reserved_bytes']];
 }
 
-/** Of jobs on devices that have memory of their own. */
+/** Pinned rows, for jobs on devices that have memory of their own. */
 function pinnedFacts({ pinnedRows, pinnedExplanation, rowBytes }: CachePlan): readonly Fact[] {
   if (pinnedExplanation === '') return [];
   const size = formatBytes(Number(pinnedRows * rowBytes));
@@ -173,7 +173,7 @@ function pinnedFacts({ pinnedRows, pinnedExplanation, rowBytes }: CachePlan): re
   return [['Pinned rows', text, String(pinnedRows), 'cache_pinned_rows']];
 }
 
-/** Of jobs whose Trainers could hold rows for each other. */
+/** Placement of rows, for jobs whose Trainers could hold rows for each other. */
 function placementFacts(placement: RowPlacement | undefined): readonly Fact[] {
   if (placement === undefined) return [];
   const why = printable(placement.explanation);

@@ -24,7 +24,9 @@ async function namesIn(folder: string): Promise<readonly string[]> {
 
 const pieceBytes = 2 ** 20;
 
-/** Of one int64 a node; other arrays are of several labels, or of numbers. */
+/**
+ * Counts by class in an array of one int64 a node; other arrays hold several labels, or numbers.
+ */
 async function countsOfArray(
   path: string,
   names: readonly string[],

@@ -47,7 +47,7 @@ export class PredictionTable {
     return fields[this.#columns.indexOf(column)] ?? '';
   }
 
-  /** Of several labels those that a node has; of numbers none. */
+  /** The node's class; with several labels, those that it has; with numbers, none. */
   #classesOf(fields: readonly string[]): readonly string[] {
     const one = this.#at(fields, 'class') || this.#at(fields, 'prediction');
     if (one !== '' || !this.#isLabelled(fields)) return [one];
@@ -111,7 +111,7 @@ export function textOfCounts(counts: ReadonlyMap<string, number>): string {
 const headRows = 10;
 const countedMax = 12;
 
-/** Of one record, without its line's end. */
+/** Fields of one record, which is given without its line's end. */
 function fieldsOf(record: string): readonly string[] {
   const line = record.replace(/\r$/, '');
   if (!line.includes('"')) return line.split(',');

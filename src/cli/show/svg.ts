@@ -43,7 +43,7 @@ export interface StackChart {
   }[];
 }
 
-/** What lies where along one axis, a lane each for those who have it. */
+/** Spans of parts along one axis, in a lane for each owner. */
 export interface LaneChart {
   readonly kind: 'lanes';
   readonly title: string;
@@ -218,7 +218,7 @@ function lanesOf({ lanes, parts, xTitle }: LaneChart): readonly string[] {
   return [...drawn, ...ticks, title, ...parts.map((name, i) => key(name, i + 1, i))];
 }
 
-/** Of a colour, in a line of the key. */
+/** Draws a line of the key: a colour and its name. */
 function key(name: string, index: number, line = index): string {
   const x = size.left + plot.width + 12;
   const y = size.top + 6 + line * 18;

@@ -44,7 +44,7 @@ function bytesField(field: number, data: Buffer): Buffer {
   return Buffer.concat([Buffer.of(tagOf(field, wireBytes)), varint(data.length), data]);
 }
 
-/** Of a whole number from 0. */
+/** Varint of a whole number from 0. */
 function varint(value: number): Buffer {
   const bytes: number[] = [];
   let rest = value;
@@ -67,7 +67,7 @@ function maskedCrc(data: Buffer): Buffer {
   return masked;
 }
 
-/** Of the Castagnoli polynomial, reflected. */
+/** CRC table of the Castagnoli polynomial, reflected. */
 const crcTable = Uint32Array.from({ length: 256 }, (_, entry) => {
   let value = entry;
   for (let bit = 0; bit < 8; bit += 1) value = (value >>> 1) ^ ((value & 1) === 0 ? 0 : 0x82f63b78);

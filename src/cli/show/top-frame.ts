@@ -204,7 +204,7 @@ function rateText(value: number): string {
   return value < 100 ? value.toFixed(1) : formatRate(value);
 }
 
-/** Of all epochs, 0 to 1; of an inference, of its rows. */
+/** Share that is done of all epochs, 0 to 1; for an inference, of its rows. */
 function doneShare({ progress }: Job): number | null {
   if (progress === undefined) return null;
   const perEpoch = Number(progress.batchesPerEpoch);

@@ -17,9 +17,9 @@ export interface GraphSizes {
 export interface WaySettings {
   readonly hiddenDim: number;
   readonly batchSize: number;
-  /** Of SAMPLED, the layer nearest the targets first; FULL has as many layers. */
+  /** Fanouts of SAMPLED, the layer nearest the targets first; FULL has as many layers. */
   readonly fanouts: readonly number[];
-  /** Of PROPAGATED. */
+  /** Hops of PROPAGATED. */
   readonly hops: number;
 }
 
@@ -34,7 +34,7 @@ export interface WayWork {
   readonly onceBytes: number;
 }
 
-/** Of a core (Zen 4, 2 cores measured: SIGN's products, rows of 512 bytes in random order). */
+/** A core's rates (Zen 4, 2 cores measured: SIGN's products, rows of 512 bytes in random order). */
 export const coreRates = { productsPerSecond: 30e9, bytesPerSecond: 5e9 } as const;
 
 const floatBytes = 4;
@@ -116,7 +116,7 @@ export interface WayFinding {
 
 /** How many times as fast another way must be to be worth fewer points of accuracy. */
 export const worthwhile = 5;
-/** Who waits no longer than this for all epochs need not save time. */
+/** Seconds for all epochs up to which nobody needs to save time. */
 export const shortSeconds = 600;
 
 /** Which to try first, and why. Null where the daemon would take none. */

@@ -151,7 +151,7 @@ function progressLines(
   ];
 }
 
-/** What decides, of the last evaluation. */
+/** The deciding metric of the last evaluation. */
 function valFact(job: Job, { valMetrics, valAccuracy }: JobProgress): [string, string] {
   const metric = firstOf(valMetrics, valAccuracy);
   const isKnown = metric !== undefined && job.epochs.length > 0;
