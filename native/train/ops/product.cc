@@ -45,7 +45,9 @@ dnnl::stream& Stream() {
   return stream;
 }
 
-// Kernels are made for one thread: ours share the rows out.
+// Kernels are made for one thread and run on it: ours share the rows out. oneDNN's AVX2 products
+// ask how many threads there are when they run, and split their sums by that, so that the number
+// would decide bits.
 class OneThread {
  public:
 #if defined(_OPENMP)
@@ -85,6 +87,7 @@ class OneDnnProduct {
   const memory::desc& right() const { return right_; }
 
   void Run(const void* a, const void* b, bool add, float* out) {
+    const OneThread one;
     a_.set_data_handle(const_cast<void*>(a));
     b_.set_data_handle(const_cast<void*>(b));
     out_.set_data_handle(out);
