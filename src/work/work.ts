@@ -17,7 +17,7 @@ export interface Work {
   attempt(context: WorkContext): AttemptWork;
 }
 
-/** The one place that chooses: whoever needs a difference between kinds of jobs asks the work. */
+/** Chooses by the spec. Attempts, crews and the scheduler ask the work; plans ask the spec. */
 export function workOf(spec: JobSpec): Work {
   const rows = takesRows(spec.model.type);
   if (infers(spec)) {
