@@ -5,8 +5,8 @@
 //
 // Every step says what it does and why, does nothing when its inputs did not change, needs no root,
 // and, when something is missing, prints the command that gets it. It makes node_modules/, .venv/,
-// .cache/, build/, dist/ and, from proto/, two folders of src/: all inside the clone and ignored
-// by git.
+// .cache/, build/, dist/, man/, Grafana's dashboard and, from proto/, two folders of src/: all
+// inside the clone and ignored by git.
 //
 // An installed package (`npm install -g gnnd-*.tgz`) has its packages and dist/, and takes prebuilt
 // native files where they fit; npm runs this after it, and `gnnd setup` does.
@@ -200,6 +200,12 @@ function notePython({ path }) {
   writeFileSync('build/python.txt', `${path}\n`);
 }
 
+const dashboard = 'deploy/monitoring/dashboard.json';
+const makers = [
+  ...['tsconfig.json', 'tsconfig.build.json', 'package.json'],
+  ...['deploy/formats.mjs', 'deploy/manual.mjs', 'deploy/monitoring/dashboard.mjs'],
+];
+
 async function typescriptBuild() {
   const parts = readdirSync('src', { withFileTypes: true }).filter(({ name }) => name !== 'python');
   const [folders, files] = [true, false].map((isFolder) =>
@@ -207,14 +213,14 @@ async function typescriptBuild() {
   );
   const digest = digestOf({
     folders: [...folders.sort(), 'src/python/gnnd_formats'],
-    files: [...files.sort(), 'tsconfig.json', 'tsconfig.build.json', 'package-lock.json'],
+    files: [...files.sort(), ...makers, 'package-lock.json'],
   });
   await once(
     'typescript',
     digest,
-    ['dist/main.js', 'dist/web/index.html', 'dist/python'],
+    ['dist/main.js', 'dist/web/index.html', 'dist/python', 'man/gnnd.1', dashboard],
     async () => {
-      say('typescript', 'compiling the daemon, gnnctl and the page to dist/');
+      say('typescript', 'compiling the daemon, gnnctl and the page to dist/, writing manual pages');
       rmSync('dist', { recursive: true, force: true });
       rmSync('build/tsc.tsbuildinfo', { force: true });
       await run('typescript', 'npm', ['run', 'build']);

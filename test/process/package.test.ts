@@ -27,7 +27,8 @@ test('the package has what runs and what builds it, no test and nothing that was
   const needed = [
     ...['dist/main.js', 'dist/cli/main.js', 'dist/executor/main.js', 'dist/web/index.html'],
     ...['deploy/setup.mjs', 'deploy/gnnd.service', 'CMakeLists.txt', 'native/cmake/train.cmake'],
-    'dist/python/gnnd_formats/__main__.py',
+    ...['dist/python/gnnd_formats/__main__.py', 'deploy/monitoring/dashboard.json'],
+    ...['man/gnnd.1', 'man/gnnctl.1'],
     ...['proto/gnnd/v1/job.proto', 'proto/contract/exit-codes.yaml', 'LICENSE', 'README.md'],
   ];
   expect(needed.filter((path) => !files.includes(path))).toEqual([]);

@@ -17,7 +17,7 @@ export function manualOf(program: Command, facts: ManualFacts): string {
   const upper = name.toUpperCase();
   const head = [upper, String(facts.section), '', `gnnd ${facts.version}`, 'User Commands'];
   const lines = [
-    '.\\" Made by npm run build:man from what --help knows.',
+    '.\\" Made by npm run build from what --help knows.',
     `.TH ${head.map((word) => `"${word}"`).join(' ')}`,
     ...['.SH NAME', `${roff(name)} \\- ${roff(program.description())}`],
     ...['.SH SYNOPSIS', `.B ${roff(name)}`, '[\\fIoptions\\fR] \\fIcommand\\fR ...'],

@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -331,7 +331,7 @@ describe('deploy/monitoring', () => {
   });
 
   test.skipIf(!promtool)('has a dashboard that shows something in each panel', async () => {
-    const questions = shownBy(`${folder}/dashboard.json`).map((expr) => ({
+    const questions = shownBy(`${folder}/dashboard.mjs`).map((expr) => ({
       expr: `count(${expr}) > bool 0`,
       answer: { '*': 1 },
     }));
@@ -340,9 +340,9 @@ describe('deploy/monitoring', () => {
   });
 });
 
-/** All expressions of a dashboard, of all hosts and jobs. */
+/** All expressions of the dashboard that a program prints, of all hosts and jobs. */
 function shownBy(path: string): readonly string[] {
-  const { panels } = JSON.parse(readFileSync(path, 'utf8'));
+  const { panels } = JSON.parse(execFileSync(process.execPath, [path], { encoding: 'utf8' }));
   const targets: readonly { readonly expr: string }[] = panels.flatMap(
     (panel: { readonly targets?: readonly { readonly expr: string }[] }) => panel.targets ?? [],
   );

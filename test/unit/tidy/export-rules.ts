@@ -7,7 +7,7 @@ import { codeOnly, lineOf, type Source, type Violation } from './sources.ts';
 const forTests: Readonly<Record<string, string>> = {
   'src/cli/read/spec-hints.ts#foreignFields': 'hints name fields, which must exist',
   'src/pool/worker.ts#runCall': 'threads of the pool call it by its name',
-  'src/cli/show/manual.ts#manualOf': '`npm run build:man` is a test that writes',
+  'src/cli/show/manual.ts#manualOf': '`npm run build:man` calls it',
 };
 
 const declaration =
