@@ -18,11 +18,11 @@
 namespace gnnd {
 namespace {
 
-// Reads that one device works on well; more wait in line.
+// Reads under way that one device handles well; more would only wait in line.
 constexpr uint32_t kDepth = 64;
 constexpr uint32_t kThreads = 8;
 
-// An answer that says nothing about the file or its disk, but about the way.
+// Whether an error says nothing about the file or its disk, but that the way is refused.
 bool IsRefusal(int64_t result) {
   return result == -EINVAL || result == -EOPNOTSUPP || result == -ENOSYS || result == -EPERM ||
          result == -EACCES;
@@ -102,7 +102,7 @@ Status BulkReader::ReadByUring(std::span<const BulkRead> reads, bool* refused) {
       GNND_DCHECK(read.offset % kPageBytes == 0 && read.bytes % kPageBytes == 0);
       uring_->Read(FdOf(read), read.offset, {read.to, read.bytes}, next);
     }
-    // What is under way writes into the caller's memory: nobody leaves before it ended.
+    // Reads under way write into the caller's memory, so this loop ends only when all have ended.
     if (uring_->in_flight() == 0) break;
     GNND_TRY(uring_->Wait(ended));
   }
@@ -132,7 +132,7 @@ Status BulkReader::ReadByThreads(std::span<const BulkRead> reads, bool* refused)
     }
   };
   const Status started = Contained([&] {
-    std::vector<std::jthread> others;  // end before what they use
+    std::vector<std::jthread> others;  // end before the variables that they use
     for (size_t i = 1; i < std::min<size_t>(kThreads, reads.size()); ++i) others.emplace_back(run);
     run();
     return Status::Ok();
@@ -151,7 +151,7 @@ BulkReader::Judged BulkReader::Judge(const BulkRead& read, int64_t result) const
   return {false, FinishBuffered(read, is_busy ? 0 : static_cast<uint64_t>(result))};
 }
 
-// The rest of a read that came back short: rare, and then in no place that O_DIRECT would take.
+// Reads the rest of a read that came back short: rare, and at a place that O_DIRECT would not take.
 Status BulkReader::FinishBuffered(const BulkRead& read, uint64_t done) const {
   const File& file = files_[read.file];
   const uint64_t wanted = WantedOf(read);

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string_view>
 
-// Runs where the fault was: nothing here allocates or takes a lock.
+// This code runs in the signal handler: nothing here allocates or takes a lock.
 
 namespace gnnd {
 namespace {
@@ -63,7 +63,7 @@ uintptr_t TakeHex(std::string_view* text) {
   return value;
 }
 
-// "from-to perms offset device inode   path": the path when `address` lies within, else empty.
+// The path in "from-to perms offset device inode   path" if `address` lies within, else "".
 std::string_view PathAt(std::string_view line, uintptr_t address) {
   const uintptr_t from = TakeHex(&line);
   if (line.empty()) return {};
@@ -74,7 +74,7 @@ std::string_view PathAt(std::string_view line, uintptr_t address) {
   return slash == std::string_view::npos ? std::string_view{} : line.substr(slash);
 }
 
-// A line that is written at once: others write to the same log.
+// A line that is written by one call, because others write to the same log.
 class Line {
  public:
   void Add(std::string_view text) {
@@ -101,7 +101,7 @@ class Line {
 std::atomic_flag is_told = ATOMIC_FLAG_INIT;
 
 void OnBusError(int, siginfo_t* info, void*) {
-  // Threads of a team fault together: the first one's word ends the process.
+  // Several threads of a team may fault together: the first one reports and ends the process.
   while (is_told.test_and_set()) pause();
   const bool is_fault = info->si_code == BUS_ADRERR;
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
@@ -121,7 +121,7 @@ void OnBusError(int, siginfo_t* info, void*) {
     told.Write();
     _exit(exit_code_of_unreadable);
   }
-  // Blocked until this returns, then deadly.
+  // The signal stays blocked until this handler returns; then it kills the process.
   std::signal(SIGBUS, SIG_DFL);
   raise(SIGBUS);
 }

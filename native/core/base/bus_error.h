@@ -1,13 +1,13 @@
 #pragma once
 
-// What a mapped file does to whoever reads it where it cannot be read (it shrank, its disk has a
-// bad block): SIGBUS, which says no name.
+// A mapped file that cannot be read (it shrank, or its disk has a bad block) kills its reader by
+// SIGBUS, which names no file.
 
 namespace gnnd {
 
-// From now on this process, when it dies so of a `.npy` file, writes a line to stderr,
-// "gnnd.unreadable <pid> <path>", and exits with `exit_code`. Every other SIGBUS (sent by a
-// process, of anonymous or shared memory, of other files) is as deadly as before.
+// From now on this process, when a SIGBUS from a mapped `.npy` file kills it, writes the line
+// "gnnd.unreadable <pid> <path>" to stderr and exits with `exit_code`. Every other SIGBUS (sent by
+// a process, or from anonymous memory, shared memory or other files) is as deadly as before.
 void ExplainBusErrors(int exit_code);
 
 }  // namespace gnnd

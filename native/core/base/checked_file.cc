@@ -19,7 +19,7 @@ Result<std::string> ReadFrozenFile(const std::string& path, const std::string& s
   const auto failed = [&path](const std::string& why) {
     return Status(Code::kPluginFailed, path + ": " + why);
   };
-  // A FIFO must keep nobody waiting for its writer.
+  // O_NONBLOCK: opening a FIFO must not wait for its writer.
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info{};
   if (!fd.valid() || fstat(fd.get(), &info) != 0) {

@@ -6,9 +6,9 @@
 
 namespace gnnd {
 
-// The bytes of a file that a job froze by its digest, read once: whoever uses them uses what was
-// checked, whatever happens to the file meanwhile. `sha256` is in lower-case hex. kPluginFailed,
-// naming the file, when it cannot be read or its bytes are others.
+// Reads the bytes of a file that a job froze by its digest, once: the bytes that are used are the
+// ones that were checked, whatever happens to the file meanwhile. `sha256` is in lower-case hex.
+// kPluginFailed names the file when it cannot be read or has other bytes.
 Result<std::string> ReadFrozenFile(const std::string& path, const std::string& sha256);
 
 }  // namespace gnnd

@@ -7,21 +7,21 @@
 #include "core/base/memfd.h"
 #include "core/base/status.h"
 
-// What one process at a time may have: folders and the paths of sockets. The kernel holds a claim,
-// and gives it up with the process.
+// Claims on folders and socket paths that one process at a time may hold. The kernel keeps a claim
+// and ends it with the process.
 
 namespace gnnd {
 
-// A claim on the folder itself: no file in it can be removed to get around it. `shared` claims go
-// beside each other. Nothing when another process's claim is in the way; kIo also where the file
-// system has no such locks (NFS locks what is open for writing, which a folder never is).
+// Claims the folder itself, so that removing a file does not evade the claim. Several `shared`
+// claims may stand at once. Returns nothing while another process's claim forbids it; kIo also
+// where the file system has no such locks (NFS locks only files open for writing, never a folder).
 Result<std::optional<UniqueFd>> ClaimFolder(const std::string& path, bool shared);
 
 // Lets shared claims in beside the one that `fd` holds.
 Status ShareClaim(int fd);
 
-// The descriptor of a unix socket that is bound to `path` and does not listen yet, so that nobody
-// gets in before its file has `mode`; -errno of what failed, -EADDRINUSE where there is a file.
+// Binds a Unix socket to `path` that does not listen yet, so that nobody connects before its file
+// has `mode`. Returns its descriptor, or -errno of the failed call: -EADDRINUSE if the file exists.
 int BindSocket(const std::string& path, uint32_t mode);
 
 }  // namespace gnnd

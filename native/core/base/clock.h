@@ -13,14 +13,14 @@ namespace gnnd {
 inline constexpr uint64_t kNsPerSecond = 1'000'000'000;
 inline constexpr uint64_t kNsPerMs = 1'000'000;
 
-// For deadlines that the kernel keeps.
+// Time for deadlines that the kernel keeps.
 inline uint64_t KernelNs() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// For all else. Tests of what was counted make the time themselves.
+// Time for everything else. Tests of counted time can set it (GNND_MADE_NS).
 inline uint64_t MonotonicNs() { return GNND_MADE_NS(KernelNs()); }
 
 inline timespec ToTimespec(uint64_t ns) {

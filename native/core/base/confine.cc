@@ -28,9 +28,9 @@ constexpr uint32_t kX32Bit = 0x40000000;
 
 std::atomic<bool> confined{false};
 
-// System calls that no executor needs, whatever they are asked for.
+// System calls that no executor needs, whatever their arguments.
 constexpr uint32_t kRefused[] = {
-    // Other programs and processes. Threads are made by clone, which is looked at below.
+    // They start or reach into processes. Threads are made by clone, which is treated below.
     SYS_execve,
     SYS_execveat,
     SYS_ptrace,
@@ -46,7 +46,7 @@ constexpr uint32_t kRefused[] = {
     SYS_fork,
     SYS_vfork,
 #endif
-    // Files of others, mounts, namespaces.
+    // They reach files of others, mounts and namespaces.
     SYS_mount,
     SYS_umount2,
     SYS_pivot_root,
@@ -63,7 +63,7 @@ constexpr uint32_t kRefused[] = {
     SYS_open_by_handle_at,
     SYS_quotactl,
     SYS_acct,
-    // The kernel: programs in it, modules, keys, clocks, names.
+    // They change the kernel: programs in it, modules, keys, clocks, names.
     SYS_bpf,
     SYS_perf_event_open,
     SYS_userfaultfd,
@@ -87,7 +87,7 @@ constexpr uint32_t kRefused[] = {
     SYS_iopl,
     SYS_ioperm,
 #endif
-    // Who one is.
+    // They change the identity of the process.
     SYS_setuid,
     SYS_setgid,
     SYS_setreuid,
@@ -99,7 +99,7 @@ constexpr uint32_t kRefused[] = {
     SYS_setfsgid,
     SYS_capset,
     SYS_personality,
-    // What has a name and outlives its maker.
+    // They make objects that have a name and outlive their maker.
     SYS_shmget,
     SYS_shmat,
     SYS_msgget,
@@ -107,11 +107,11 @@ constexpr uint32_t kRefused[] = {
     SYS_mq_open,
 };
 
-// Of sockets that are there already, sending and receiving goes on: the channel to the daemon.
+// Sending and receiving on existing sockets stays allowed: the channel to the daemon needs it.
 constexpr uint32_t kSockets[] = {SYS_socket, SYS_socketpair};
 constexpr uint32_t kSocketUse[] = {SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4};
 
-// Their first argument is a process: this one, or nobody.
+// Calls whose first argument is a process, which may only be this one or 0.
 constexpr uint32_t kOnOneself[] = {SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo,
                                    SYS_prlimit64};
 
@@ -121,7 +121,7 @@ class Filter {
  public:
   Filter() {
     Load(offsetof(seccomp_data, arch));
-    // Calls of another architecture have other numbers.
+    // Another architecture numbers its calls differently.
     If(BPF_JEQ, kArchitecture, 1, 0);
     Refuse();
     Load(offsetof(seccomp_data, nr));
@@ -136,7 +136,7 @@ class Filter {
     Refuse(error);
   }
 
-  // Refused unless the low half of the first argument is one of these, all of which fit into it.
+  // Refuses the call unless the low half of its first argument is one of `values`, which fit there.
   void RefuseUnless(uint32_t call, const std::vector<uint32_t>& values) {
     const auto count = static_cast<uint8_t>(values.size());
     If(BPF_JEQ, call, 0, static_cast<uint8_t>(count + 3));
@@ -148,7 +148,7 @@ class Filter {
     Allow();
   }
 
-  // Refused if its first argument is this.
+  // Refuses the call if its first argument is `value`.
   void RefuseIf(uint32_t call, uint32_t value) {
     If(BPF_JEQ, call, 0, 4);
     Load(kFirstArgument);
@@ -157,7 +157,7 @@ class Filter {
     Allow();
   }
 
-  // Refused unless its first argument has this bit.
+  // Refuses the call unless its first argument has this bit.
   void RefuseWithout(uint32_t call, uint32_t bit) {
     If(BPF_JEQ, call, 0, 4);
     Load(kFirstArgument);
@@ -168,7 +168,7 @@ class Filter {
 
   Status Install() {
     Allow();
-    // Without it only root may. It also ends what set-user-id programs would give.
+    // Without this flag only root may install a filter. It also disables set-user-id programs.
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
       return SystemError(Code::kIo, "prctl(PR_SET_NO_NEW_PRIVS)");
     }
@@ -183,7 +183,7 @@ class Filter {
   }
 
  private:
-  // Little-endian, as both architectures are here.
+  // Offset of the low half of the first argument: both architectures are little-endian.
   static constexpr uint32_t kFirstArgument = offsetof(seccomp_data, args);
 
   void Load(uint32_t offset) { code_.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)); }
@@ -219,8 +219,8 @@ Status Confine(bool unix_sockets) {
     filter.RefuseUnless(
         call, call == SYS_prlimit64 ? std::vector<uint32_t>{0, self} : std::vector<uint32_t>{self});
   }
-  // A process of its own would outlive this one. glibc takes clone where there is no clone3, whose
-  // flags lie in memory that a filter cannot read.
+  // A new process would outlive this one. clone3's flags lie in memory that a filter cannot read;
+  // told that there is no clone3, glibc falls back to clone.
   filter.RefuseWithout(SYS_clone, CLONE_THREAD);
   filter.RefuseCall(SYS_clone3, ENOSYS);
   filter.RefuseIf(SYS_prctl, PR_SET_PDEATHSIG);

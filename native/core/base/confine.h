@@ -2,24 +2,23 @@
 
 #include "core/base/status.h"
 
-// What an executor gives up for good before it touches data or code of users: system calls that it
-// does not need and that would let such code act on other processes, on the network or on the host
-// (docs/operating.md lists what stays open). The kernel answers them with EPERM: nothing is killed,
-// and who asks finds out. By seccomp, for all threads, those that come later and what any of them
-// might start.
+// Before an executor touches users' data or code it gives up, for good, the system calls that it
+// does not need and that would let such code act on other processes, the network or the host
+// (docs/operating.md lists what stays open). The kernel answers them with EPERM and kills nothing,
+// so that the caller sees the failure. seccomp enforces this for all threads, present and future,
+// and for any process that they start.
 
 namespace gnnd {
 
-// From now on, in this whole process: no program is started and no process forked, nobody else is
-// signalled, traced or opened by its id, no socket is made (`unix_sockets`: but local ones, which a
-// GPU's driver may need), nothing is mounted, no namespace is entered, no identity changed, no
-// clock, module or key touched. kIo where the kernel has no seccomp or refuses: nothing has
-// changed. REQUIRES: ties to the parent (PR_SET_PDEATHSIG) are made; they cannot be changed any
-// more.
+// Confines this whole process from now on: it starts no program, forks no process, does not signal,
+// trace or open another process, makes no socket (except local ones if `unix_sockets`, which a
+// GPU's driver may need), mounts nothing, enters no namespace, and changes no identity, clock,
+// kernel module or key. kIo if the kernel lacks or refuses seccomp; then nothing has changed.
+// REQUIRES: PR_SET_PDEATHSIG is set already, because it cannot be changed afterwards.
 Status Confine(bool unix_sockets);
 
-// Before code of a user's is loaded: also no io_uring from now on, whose submissions no filter
-// sees. Does nothing in a process that is not confined. kIo as above.
+// Also forbids io_uring, whose submissions no filter sees; called before a user's code is loaded.
+// Does nothing in a process that is not confined. kIo as above.
 Status ConfineForeignCode();
 
 }  // namespace gnnd

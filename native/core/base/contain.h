@@ -8,14 +8,14 @@
 
 #include "core/base/status.h"
 
-// Where exceptions end. Core reports by Status, but containers throw when memory runs out, and the
-// standard library when it cannot start a thread. A thread that such an exception leaves takes the
-// process along, the daemon with all its jobs; so whatever begins a thread calls its work through
-// here.
+// The border that no exception crosses. Core reports errors by Status, but containers throw when
+// memory runs out, and the standard library when it cannot start a thread. An exception that leaves
+// a thread would end the process, the daemon with all its jobs included, so every thread's first
+// call goes through here.
 
 namespace gnnd {
 
-// What went wrong, for a person. Falls back to a text that needs no memory.
+// The error for a lack of memory. Falls back to a text that needs no memory itself.
 inline Status OutOfMemory() noexcept {
   try {
     return Status(Code::kShmAllocationFailed,

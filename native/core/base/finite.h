@@ -10,7 +10,7 @@
 
 namespace gnnd {
 
-// By bits: unlike std::isfinite this vectorises.
+// Tests the bits: unlike std::isfinite, this vectorises.
 inline bool IsFinite(float value) {
   constexpr uint32_t kExponent = 0x7F800000;
   return (std::bit_cast<uint32_t>(value) & kExponent) != kExponent;

@@ -12,13 +12,13 @@
 
 // An event word in shared memory, on which processes sleep.
 //
-// Who waits: `seen = Load()`, then looks at what it waits for, then `Wait(seen, timeout)`.
-// Who wakes: changes the state first, then `Notify()`.
-// A change after the look has also changed the word, so the kernel does not let the waiter sleep.
+// A waiter calls `seen = Load()`, then checks its condition, then calls `Wait(seen, timeout)`.
+// A waker changes the state first, then calls `Notify()`.
+// A change after the check has also changed the word, so the kernel does not let the waiter sleep.
 // Every Wait is bounded: returning means "look again", never "it happened" and never "it failed".
 //
-// News come in kinds, bits of a mask that the users of a word agree on: those who sleep are woken
-// by kinds that they named. Whoever does not sleep yet looks again after news of any kind.
+// News have kinds, bits of a mask that the users of a word agree on: a sleeper wakes only for kinds
+// that it named. A waiter that does not sleep yet looks again after news of any kind.
 
 namespace gnnd {
 
@@ -34,8 +34,8 @@ class EventWord {
   // `timeout_ns`. Signals and spurious wake-ups return early. Not FUTEX_PRIVATE: the word is shared
   // between processes.
   void Wait(uint32_t seen, uint64_t timeout_ns, uint32_t news = kAllNews) {
-    // Sequentially consistent, as in Notify: it sees that somebody sleeps, or the kernel sees here
-    // that the word has changed.
+    // Sequentially consistent, as in Notify: either Notify sees the sleeper, or the kernel sees
+    // here that the word has changed.
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     const timespec deadline = ToTimespec(KernelNs() + timeout_ns);
     syscall(SYS_futex, &word_, FUTEX_WAIT_BITSET, seen, &deadline, nullptr, news);
@@ -51,8 +51,8 @@ class EventWord {
     return woken > 0 ? static_cast<int>(woken) : 0;
   }
 
-  // False only if nobody does. Whoever is killed in his sleep counts for ever, which costs a system
-  // call a time and no more.
+  // False only if nobody sleeps. A process killed in its sleep stays counted for ever, which costs
+  // one system call per Notify and no more.
   bool anybody_sleeps() const { return sleepers_.load(std::memory_order_seq_cst) != 0; }
 
  private:

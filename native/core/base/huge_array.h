@@ -6,8 +6,8 @@
 
 namespace gnnd {
 
-// Zeroed private memory on 2 MiB pages where the kernel grants them. Reserved, not touched: costs
-// what is written. Move-only.
+// Zeroed private memory on 2 MiB pages where the kernel grants them. It is reserved but not
+// touched, so only written pages cost memory. Move-only.
 template <typename T>
 class HugeArray {
  public:

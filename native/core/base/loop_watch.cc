@@ -18,7 +18,7 @@
 namespace gnnd {
 namespace {
 
-// Looks per limit: a silence is told after at most one of these more.
+// Looks per limit: a silence is reported at most one look late.
 constexpr uint64_t kLooks = 8;
 
 std::atomic<uint64_t> beats{0};
@@ -33,7 +33,7 @@ bool NotifyManager(const std::string& state) {
   const size_t length = std::strlen(name);
   if (length >= sizeof address.sun_path) return false;
   std::memcpy(address.sun_path, name, length);
-  if (name[0] == '@') address.sun_path[0] = '\0';  // of no file
+  if (name[0] == '@') address.sun_path[0] = '\0';  // an abstract socket, which has no file
   const UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length);
   return socket.valid() &&
@@ -47,7 +47,7 @@ void WatchLoop(uint64_t limit_ms, const std::string& line) {
     uint64_t seen = beats.load(std::memory_order_relaxed);
     uint64_t silent = 0;
     while (true) {
-      // A process that did not run meanwhile has slept once, however long.
+      // A process that did not run meanwhile counts one sleep, however long it was.
       std::this_thread::sleep_for(pause);
       const uint64_t now = beats.load(std::memory_order_relaxed);
       silent = now == seen ? silent + 1 : 0;

@@ -3,17 +3,17 @@
 #include <cstdint>
 #include <string>
 
-// Eyes on the daemon's loop that do not run on it.
+// Watches the daemon's event loop from outside that loop.
 
 namespace gnnd {
 
-// Tells who started this process, if NOTIFY_SOCKET names a socket (sd_notify(3)); false where it
-// does not, or nobody reads it.
+// Sends `state` to the service manager (sd_notify(3)) if NOTIFY_SOCKET names its socket; false if
+// it names none, or nobody reads it.
 bool NotifyManager(const std::string& state);
 
-// From now on a thread of its own writes `line` to standard error when nobody has called Beat for
-// `limit_ms`, once for each such silence. Time in which the whole process did not run (SIGSTOP, a
-// frozen control group) counts for nobody.
+// Starts a thread that writes `line` to standard error when nobody has called Beat for `limit_ms`,
+// once for each such silence. Time in which the whole process did not run (SIGSTOP, a frozen
+// control group) does not count.
 void WatchLoop(uint64_t limit_ms, const std::string& line);
 void Beat();
 

@@ -76,7 +76,7 @@ Result<Mapping> Mapping::Ring(int fd, uint64_t offset, uint64_t bytes) {
 }
 
 Result<Mapping> Mapping::Stretch(int fd, uint64_t offset, uint64_t bytes, const Congruence& at) {
-  // Each page starts at another residue, until all that there are have been.
+  // Tries consecutive pages, whose addresses run through all residues that pages can have.
   const uint64_t residues = at.modulus / std::gcd(at.modulus, kPageBytes);
   const uint64_t room = RoundUp(bytes, kPageBytes) + residues * kPageBytes;
   void* address = mmap(reinterpret_cast<void*>(at.near), room, PROT_NONE,
@@ -140,8 +140,8 @@ Status Populate(std::span<std::byte> pages) {
   const uint64_t bytes = address - begin + pages.size();
   if (madvise(reinterpret_cast<void*>(begin), bytes, kMadvPopulateWrite) == 0) return Status::Ok();
   const Status failed = SystemError(Code::kIo, "making " + std::to_string(bytes) + " bytes real");
-  // The same answer as for memory that may not be written: asked for no bytes, only the former is
-  // left.
+  // An unknown advice and unwritable memory give the same error; a call for zero bytes fails only
+  // if the kernel does not know the advice.
   const bool is_known = madvise(reinterpret_cast<void*>(begin), 0, kMadvPopulateWrite) == 0;
   return is_known ? failed : Status::Ok();
 }

@@ -8,8 +8,8 @@
 
 #include "core/base/status.h"
 
-// Memory that is mapped: files, memfds and large private arrays. The only place that maps, unmaps,
-// protects or advises.
+// Mapped memory: files, memfds and large private arrays. Only this module maps, unmaps, protects or
+// advises.
 
 namespace gnnd {
 
@@ -20,16 +20,16 @@ constexpr uint64_t RoundUp(uint64_t value, uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// How an anonymous mapping is made.
+// Options of an anonymous mapping.
 struct Reserve {
-  // Its first byte lies on a boundary of 2 MiB and its pages are that large where the kernel grants
-  // them: randomly read tables run 1.3 to 1.6 times faster there than on 4 KiB pages.
+  // The first byte lies on a 2 MiB boundary and pages are that large where the kernel grants them:
+  // randomly read tables run 1.3 to 1.6 times faster there than on 4 KiB pages.
   bool huge_pages = true;
-  // Where addresses are wished for; the kernel may give others.
+  // The wished-for address; the kernel may choose another.
   uintptr_t near = 0;
 };
 
-// Which addresses will do; and where they are wished for.
+// The addresses that a mapping may have (`residue` modulo `modulus`), and the one wished for.
 struct Congruence {
   uint64_t modulus = 1;
   uint64_t residue = 0;
@@ -52,15 +52,15 @@ class Mapping {
   // Maps all of `fd` (its size by fstat). `writable` false maps read-only. kIo.
   static Result<Mapping> Map(int fd, bool writable);
 
-  // A stretch of what a device has to map, shared with the kernel, read and written. kIo.
+  // Maps one of io_uring's rings, shared with the kernel, for reading and writing. kIo.
   static Result<Mapping> Ring(int fd, uint64_t offset, uint64_t bytes);
 
-  // These bytes of `fd`, from a page on, to be read only, at an address `residue` above a multiple
-  // of `modulus`, if their greatest common divisor with a page allows. Its pages are those of the
-  // file wherever else that is mapped. kIo.
+  // Maps `bytes` of `fd` from `offset` (a multiple of a page) read-only, at an address congruent to
+  // `residue` modulo `modulus` if their greatest common divisor with the page size allows it. The
+  // pages are shared with every other mapping of the file. kIo.
   static Result<Mapping> Stretch(int fd, uint64_t offset, uint64_t bytes, const Congruence& at);
 
-  // Zeroed private memory, reserved and not touched: costs what is written. kShmAllocationFailed.
+  // Zeroed private memory; only pages that are written cost memory. kShmAllocationFailed.
   static Result<Mapping> Anonymous(uint64_t bytes, const Reserve& reserve = {});
 
   std::byte* data() const { return data_; }
@@ -77,11 +77,11 @@ class Mapping {
 
   std::byte* data_ = nullptr;
   uint64_t size_ = 0;
-  std::byte* mapped_ = nullptr;  // what the kernel gave, from which `data_` is cut
+  std::byte* mapped_ = nullptr;  // the kernel's mapping, of which `data_` is a part
   uint64_t mapped_bytes_ = 0;
 };
 
-// Anonymous memory for those who answer a lack of it with an exception, as containers do.
+// Anonymous memory for callers that, like containers, answer a lack of it with an exception.
 inline Mapping AnonymousOrThrow(uint64_t bytes, const Reserve& reserve = {}) {
   Result<Mapping> mapping = Mapping::Anonymous(bytes, reserve);
   if (!mapping.ok()) throw std::bad_alloc();
@@ -90,7 +90,7 @@ inline Mapping AnonymousOrThrow(uint64_t bytes, const Reserve& reserve = {}) {
 
 enum class Protection { kNone, kReadOnly };
 
-// What the pages that hold these bytes may be used for from now on, in this process. kIo.
+// Sets which accesses this process may make to the pages that hold these bytes. kIo.
 Status Protect(std::span<std::byte> pages, Protection protection);
 
 enum class Advice {
@@ -98,12 +98,11 @@ enum class Advice {
   kWillNeed,  // reads will come soon
 };
 
-// For the pages that hold these bytes. Advice is advice: a kernel that refuses works as before.
+// Advises the kernel about the pages that hold these bytes. A refusal changes nothing.
 void Advise(std::span<const std::byte> bytes, Advice advice);
 
-// Makes the pages that hold these bytes real, as pinning them would: kIo where they may not be
-// written. Changes nothing in them. A kernel that cannot do this (before 5.14) answers as if it
-// had.
+// Allocates the pages that hold these bytes, as pinning them would, without changing their content.
+// kIo where they may not be written. A kernel that cannot do this (before 5.14) answers Ok.
 Status Populate(std::span<std::byte> pages);
 
 // Asks the kernel to put the mapping on 2 MiB pages (MADV_COLLAPSE); returns how many of its bytes

@@ -33,8 +33,8 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-// Writes all of `bytes`: at a place of the file, or where it stands. False, with errno set, when
-// that cannot be.
+// Writes all of `bytes`, at offset `at` or at the file's position. False, with errno set, on
+// failure.
 bool WriteAll(int fd, std::span<const std::byte> bytes, std::optional<uint64_t> at = std::nullopt);
 
 // Creates an empty memfd, close-on-exec, for SizeMemfd. `label` shows in /proc/PID/maps only.

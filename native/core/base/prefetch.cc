@@ -21,10 +21,10 @@ namespace {
 
 constexpr uint64_t kLineBytes = 64;
 constexpr uint64_t kBytes = uint64_t{4} << 20;
-// The best of so many rounds counts: others are disturbed by what else the host does.
+// Rounds of which the fastest counts: the host's other work disturbs the others.
 constexpr uint32_t kRounds = 5;
 
-// Every line once, in an order that no prefetcher guesses.
+// The index of every line once, in an order that no prefetcher guesses.
 std::vector<uint32_t> ShuffledLines() {
   std::vector<uint32_t> lines(kBytes / kLineBytes);
   std::iota(lines.begin(), lines.end(), 0U);
@@ -36,7 +36,7 @@ std::vector<uint32_t> ShuffledLines() {
   return lines;
 }
 
-// Nanoseconds to read all lines, none of which is in a cache at first.
+// Nanoseconds to read all lines, after each has been flushed from the caches.
 uint64_t ReadAll(std::span<const std::byte> memory, const std::vector<uint32_t>& lines,
                  PrefetchLevel level) {
   constexpr size_t kAhead = 64;
@@ -50,7 +50,7 @@ uint64_t ReadAll(std::span<const std::byte> memory, const std::vector<uint32_t>&
     sum += static_cast<uint32_t>(base[lines[i] * kLineBytes]);
   }
   const uint64_t ns = MonotonicNs() - start_ns;
-  // A sum that nobody uses would let the compiler leave the reads out.
+  // Pretends to use the sum, so that the compiler does not drop the reads.
   asm volatile("" : : "r"(sum));
   return ns;
 }
@@ -67,7 +67,7 @@ PrefetchLevel Measure() {
     near_ns = std::min(near_ns, ReadAll(memory->bytes(), lines, PrefetchLevel::kL1));
     far_ns = std::min(far_ns, ReadAll(memory->bytes(), lines, PrefetchLevel::kL2));
   }
-  // What is in the second cache has a little way to go, still: it must pay.
+  // Lines in the second cache still have a little way to go, so kL2 must win by a tenth.
   return far_ns < near_ns - near_ns / 10 ? PrefetchLevel::kL2 : PrefetchLevel::kL1;
 }
 

@@ -2,21 +2,21 @@
 
 #include <cstdint>
 
-// Lines of memory that are asked for before they are read.
+// Requests for cache lines ahead of the reads that need them.
 
-// Marks functions that do nothing but prefetch. GCC takes such a function for one without effect
-// and drops the calls of it; what is inlined before it looks (always_inline) stays.
+// Marks functions that only prefetch. GCC takes such a function for one without effect and drops
+// calls of it, unless it is inlined before that (always_inline).
 #define GNND_PREFETCHES inline __attribute__((always_inline))
 
 namespace gnnd {
 
-// How near a line that was asked for comes. A core has few reads of its first cache under way at a
-// time, and more of its second; how many, and whether asking for the second spares the first,
-// differs by processor (docs/decisions/0034).
+// The cache level that a requested line comes into. A core has few reads into its first cache under
+// way at a time and more into its second; how many, and whether asking for the second spares the
+// first, differs by processor (docs/decisions/0034).
 enum class PrefetchLevel : uint32_t { kL1 = 0, kL2 = 1 };
 
-// The level at which this processor gets the most lines a second from memory. Measured at the first
-// call in a process, in some 8 ms, with 4 MiB; kL1 where nothing was measured. Decides no bit.
+// The level at which this processor gets the most lines a second from memory. The first call in a
+// process measures it with 4 MiB in some 8 ms; kL1 where nothing can be measured. Decides no bit.
 PrefetchLevel BestPrefetchLevel();
 
 const char* NameOf(PrefetchLevel level);

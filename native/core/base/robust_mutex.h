@@ -8,9 +8,8 @@
 #include "core/base/check.h"
 #include "core/base/clock.h"
 
-// A process-shared, robust mutex with a deadline. If its owner dies, the next one to lock it is
-// told so and must bring what it guards into order; here that means doing the interrupted work
-// anew.
+// A process-shared, robust mutex with a deadline. If its owner dies, the next process to lock it is
+// told so and must repair what it guards; here that means doing the interrupted work anew.
 
 namespace gnnd {
 
@@ -22,7 +21,7 @@ enum class LockResult {
 
 class RobustMutex {
  public:
-  // Once, before any other process sees the memory.
+  // Called once, before any other process sees the memory.
   void Init() {
     pthread_mutexattr_t attributes;
     GNND_CHECK(pthread_mutexattr_init(&attributes) == 0);

@@ -68,8 +68,8 @@ void CompressPlain(State* state, const uint8_t* data, size_t blocks) {
 }
 
 #if defined(__x86_64__)
-// The processor's own instructions: two rounds each, on the state's words as {a, b, e, f} and
-// {c, d, g, h}; some five times as fast as the loop above.
+// Uses the processor's SHA instructions, two rounds each, with the state's words as {a, b, e, f}
+// and {c, d, g, h}; some five times as fast as the loop above.
 __attribute__((target("sha,sse4.1"))) void CompressSha(State* state, const uint8_t* data,
                                                        size_t blocks) {
   const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);

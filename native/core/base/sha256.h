@@ -13,12 +13,11 @@ using Sha256Digest = std::array<uint8_t, 32>;
 // Lower-case hex.
 std::string HexOf(const Sha256Digest& digest);
 
-// SHA-256 (FIPS 180-4) of what was added, in order. For records of what was trained (parameters are
-// hashed where they are, once an epoch, by the process that evaluates them) and for the arrays of
-// datasets, as they are imported.
+// SHA-256 (FIPS 180-4) of all bytes added, in order. It identifies trained parameters (hashed in
+// place, once an epoch, by the process that evaluates them) and the arrays of imported datasets.
 class Sha256 {
  public:
-  enum class Speed { kPlain, kFastest };  // the processor's instructions for it, where it has them
+  enum class Speed { kPlain, kFastest };  // kFastest: by the processor's own instructions, if any
 
   explicit Sha256(Speed speed = Speed::kFastest);
   Sha256& Add(std::span<const std::byte> bytes);

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-// How core reports what may fail. Core throws only what its containers throw when memory runs out;
-// whoever starts a thread makes a Status of that (contain.h).
+// The errors of core. Core throws only what its containers throw when memory runs out; whoever
+// starts a thread turns that into a Status (contain.h).
 
 namespace gnnd {
 
@@ -46,7 +46,7 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-// What the system call that has just failed was for, and the system's reason.
+// The error of the system call that has just failed: `what` it was for, and the system's reason.
 inline Status SystemError(Code code, const std::string& what) {
   const bool is_full = code == Code::kIo && (errno == ENOSPC || errno == EDQUOT);
   return Status(is_full ? Code::kDiskFull : code, what + ": " + std::strerror(errno));

@@ -29,7 +29,7 @@ Result<Uring> Uring::Open(uint32_t depth) {
   uring.completions_ = GNND_VALUE(Mapping::Ring(fd, IORING_OFF_CQ_RING, ends));
   uring.entries_ =
       GNND_VALUE(Mapping::Ring(fd, IORING_OFF_SQES, params.sq_entries * sizeof(io_uring_sqe)));
-  // The kernel rounds up; its completions have room for twice as many.
+  // The kernel rounds `depth` up; its completion ring has room for twice as many entries.
   uring.depth_ = params.sq_entries;
   uring.at_ = params.sq_off;
   uring.ended_at_ = params.cq_off;
@@ -77,7 +77,7 @@ Status Uring::Wait(const std::function<void(uint64_t tag, int64_t result)>& ende
       reinterpret_cast<const io_uring_cqe*>(completions_.data() + ended_at_.cqes);
   for (; at != tail; ++at) {
     const io_uring_cqe completion = all[at & mask];
-    // Pairs with the kernel's acquire of the head: the entry is its own again.
+    // Pairs with the kernel's acquire of the head: the kernel may reuse the entry from now on.
     head.store(at + 1, std::memory_order_release);
     --in_flight_;
     ended(completion.user_data, completion.res);

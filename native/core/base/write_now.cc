@@ -13,7 +13,7 @@
 namespace gnnd {
 namespace {
 
-// A pipe that is ready has room for a page at least: so much is written without waiting.
+// A pipe that is ready has room for at least a page, so writing a chunk does not wait.
 constexpr size_t kChunkBytes = PIPE_BUF;
 
 bool IsReady(int fd, uint64_t deadline_ns) {
