@@ -52,7 +52,7 @@ void AliasBuilder::Build(std::span<const float> weights, AliasEntry* row) {
   }
   while (!small_.empty()) {
     const uint32_t under = small_.back();
-    const uint32_t over = large_.back();  // exact sums: what one lacks another has
+    const uint32_t over = large_.back();  // sums are exact: a small entry leaves a large one
     small_.pop_back();
     large_.pop_back();
     row[under] = {ThresholdOf(units_[under], total), over};

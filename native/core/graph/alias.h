@@ -6,9 +6,9 @@
 
 #include "core/graph/topology_view.h"
 
-// Alias tables (Walker 1977; built by Vose's method, IEEE TSE 1991): a neighbour of a row in
-// proportion to its edge's weight by two draws, whatever the row's degree. In whole numbers from
-// the first step on, in a fixed order, because the tables decide the bits of samples:
+// Alias tables (Walker 1977; built by Vose's method, IEEE TSE 1991) draw a neighbour of a row in
+// proportion to its edge weight with two random numbers, whatever the row's degree. All steps but
+// the first use integers in a fixed order, because the tables decide the bits of samples:
 //
 //   q_i = floor(w_i / max(w) * 2^31) in float64, at least 1 where w_i > 0; T = sum of q
 //   each slot holds T units, entry i brings q_i * d of them (d entries); an entry with exactly T is
@@ -23,7 +23,7 @@
 
 namespace gnnd {
 
-// Builds rows one after the other; its buffers grow with the longest.
+// Builds tables row by row; its buffers grow with the longest row.
 class AliasBuilder {
  public:
   // Writes the table of one row. `weights` are finite and not negative; below 2^32 of them.

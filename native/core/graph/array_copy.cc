@@ -16,8 +16,8 @@ namespace {
 
 std::string NameOf(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-// Whether a float's exponent, under `mask`, is the one of NaN and infinity anywhere. Without a
-// branch, so that it runs at the speed of memory.
+// Whether no float in the chunk has the exponent, under `mask`, of NaN and infinity. Free of
+// branches, so that it runs at the speed of memory.
 template <typename Word>
 bool AllFinite(std::span<const std::byte> chunk, Word mask) {
   const auto* words = reinterpret_cast<const Word*>(chunk.data());
@@ -59,7 +59,8 @@ Result<bool> ArrayCopy::Step(uint64_t bytes) {
   return done_ < options_.bytes;
 }
 
-// This thread's half of a step: the next free buffer is filled, handed over, checked and written.
+// This thread's part of a step: fills the next buffer, hands it on to be hashed, checks and writes
+// it.
 Status ArrayCopy::CopyChunks(uint64_t end) {
   for (uint64_t at = done_, number = 0; at < end; at += kChunkBytes, ++number) {
     {
@@ -133,7 +134,7 @@ void ArrayCopy::See(std::span<const uint32_t> nodes) {
       clean_ = false;
       continue;
     }
-    // Most are there already; a line that is only read stays shared with nobody's write behind it.
+    // Most bits are set already; testing before writing spares the cache line from becoming dirty.
     uint64_t& word = named_[node / 64];
     const uint64_t bit = uint64_t{1} << node % 64;
     if ((word & bit) == 0) word |= bit;

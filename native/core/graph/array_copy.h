@@ -13,25 +13,25 @@
 #include "core/base/sha256.h"
 #include "core/base/status.h"
 
-// Copies the elements of an array from file to file, as many at a time as the caller likes, and
-// looks at each once on the way: hashed on a second thread, checked, written. Memory is bounded by
-// a few chunks, whatever the size of the array.
+// Copies the elements of an array from file to file in steps of the caller's size, and reads each
+// element once: a second thread hashes it while it is checked and written. Memory is bounded by a
+// few chunks, whatever the size of the array.
 
 namespace gnnd {
 
-// What elements are checked for.
+// The rule that elements are checked against.
 enum class ElementRule {
   kAny,
-  kNodes,          // uint32 ids below num_nodes; remembers which of them it saw
+  kNodes,          // uint32 ids below num_nodes; records which ids occur
   kFiniteFloat32,  // no NaN, no infinity
   kFiniteFloat16,
 };
 
 struct ArrayCopyOptions {
   std::string source;
-  uint64_t source_at = 0;  // of the first element's first byte
+  uint64_t source_at = 0;  // offset of the first element in the source
   uint64_t bytes = 0;      // whole elements
-  int target_fd = -1;      // open for writing, the caller's; -1: nothing is written
+  int target_fd = -1;      // open for writing, closed by the caller; -1: nothing is written
   uint64_t target_at = 0;
   ElementRule rule = ElementRule::kAny;
   uint64_t num_nodes = 0;
@@ -53,10 +53,10 @@ class ArrayCopy {
   // kDatasetCorrupt when the source ends before its time.
   Result<bool> Step(uint64_t bytes);
 
-  // After the last step, once.
+  // Called once, after the last step.
   ArrayCopied Finish();
 
-  // How many of these nodes no element named. REQUIRES: kNodes.
+  // Number of these nodes that no element named. REQUIRES: kNodes.
   uint64_t CountUnnamed(std::span<const uint32_t> nodes) const;
 
  private:
@@ -74,10 +74,10 @@ class ArrayCopy {
   uint64_t done_ = 0;  // bytes
   bool clean_ = true;
   Sha256 hash_;
-  std::vector<uint64_t> named_;  // a bit a node
+  std::vector<uint64_t> named_;  // one bit per node
   std::vector<std::byte> buffers_[kBuffers];
 
-  std::mutex mutex_;  // guards the rest: chunks of a step that are filled, and hashed
+  std::mutex mutex_;  // guards the counts of this step's chunks that are filled and hashed
   std::condition_variable changed_;
   uint64_t filled_ = 0;
   uint64_t hashed_ = 0;

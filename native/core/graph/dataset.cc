@@ -67,7 +67,7 @@ Status CheckCounts(const DatasetCounts& counts) {
   const uint64_t most_classes = counts.task == Task::kClassification
                                     ? kMaxClasses
                                     : std::min(kMaxClasses, kMaxFloats / counts.num_nodes);
-  // A graph without labels, to predict with another's model, has none.
+  // A graph on which another graph's model only predicts may have no labels and no classes.
   const uint64_t fewest_classes = counts.task == Task::kClassification ? 0 : 1;
   GNND_TRY(within("num_classes", counts.num_classes, fewest_classes, most_classes));
   GNND_TRY(within("split.train", counts.train, 0, counts.num_nodes));

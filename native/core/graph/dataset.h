@@ -13,10 +13,10 @@
 
 namespace gnnd {
 
-// What is learnt of a node: its class; which of several labels it has; or numbers.
+// What is learnt about a node: its class, which of several labels it has, or numbers.
 enum class Task : uint8_t { kClassification, kMultiLabel, kRegression };
 
-// Of a label of kMultiLabel, beside 0 (the node lacks it) and 1 (it has it).
+// The value of a kMultiLabel label that is not known; 0: the node lacks it, 1: it has it.
 inline constexpr uint8_t kUnknownLabel = 255;
 
 // What dataset.json says. Core does not parse JSON: the caller passes it.
@@ -24,7 +24,7 @@ struct DatasetCounts {
   uint64_t num_nodes = 0;
   uint64_t num_edges = 0;  // CSC entries: an undirected edge counts twice
   uint64_t num_features = 0;
-  uint64_t num_classes = 0;  // classes (0: nothing is labelled); labels of a node; targets of it
+  uint64_t num_classes = 0;  // classes (0: nothing is labelled), or labels or targets of a node
   uint64_t train = 0;
   uint64_t val = 0;
   uint64_t test = 0;
@@ -33,7 +33,7 @@ struct DatasetCounts {
 };
 
 // kInvalidArgument when no dataset can have these counts: no nodes, 2^32 - 1 nodes or more (ids are
-// 32-bit and the last one is kept free), no features, 2^31 classes, no or more labels or targets
+// 32-bit and the last one is reserved), no features, 2^31 classes, zero labels or targets or more
 // than memory has addresses, a split larger than the graph.
 Status CheckCounts(const DatasetCounts& counts);
 
@@ -48,14 +48,14 @@ enum class DatasetFile {
   kEdgeWeights,  // the only one that may be missing
 };
 
-// "indptr.npy" ...
+// File names: "indptr.npy" ...
 const char* FileName(DatasetFile file);
 
 // Maps `path` as the given file of a dataset with these (checked) counts: type and shape must fit.
 Result<NpyArray> OpenDatasetFile(DatasetFile file, const std::string& path,
                                  const DatasetCounts& counts);
 
-// Opened with cheap checks only: headers, types, shapes, sizes. What the elements say is unchecked:
+// A dataset opened with cheap checks only: headers, types, shapes, sizes. Elements are unchecked:
 // Validate (validate.h) reads all of them, CreateTopology (topology.h) those of the topology.
 class Dataset {
  public:

@@ -36,7 +36,7 @@ class RowReader {
 
  private:
   const RowTable& table_;
-  std::vector<float> widened_;  // of float16; else empty
+  std::vector<float> widened_;  // the present row of a float16 table; empty for float32
 };
 
 // Adds in row order, so that the sums do not depend on how a compiler or host would split them.
@@ -63,7 +63,7 @@ ColumnMoments MomentsOf(const RowTable& table) {
   return moments;
 }
 
-// Of a file as StandardizeFeatures leaves it.
+// Reads moments from a file that StandardizeFeatures wrote.
 Result<ColumnMoments> GivenMoments(const std::string& path, uint64_t dim) {
   ColumnMoments moments{std::vector<double>(dim), std::vector<double>(dim)};
   const auto bytes = static_cast<std::streamsize>(dim * sizeof(double));
@@ -95,7 +95,7 @@ Status WriteStandardized(const RowTable& table, const ColumnMoments& moments, At
   return Status::Ok();
 }
 
-// The features of a file that is not to be trusted.
+// The table of a features file whose type and shape have not been checked yet.
 Result<RowTable> TableOf(const NpyArray& array) {
   const bool is_half = array.type() == NpyType::kFloat16;
   if ((!is_half && array.type() != NpyType::kFloat32) || array.shape().size() != 2 ||
@@ -108,13 +108,13 @@ Result<RowTable> TableOf(const NpyArray& array) {
 }
 
 constexpr uint64_t kLineBytes = 64;
-// Where lines come into the first cache: from this row size on the processor's own prefetcher
-// follows a row once its first line is asked for; below it, every line is asked for (measured, 400
-// B to 1 KiB rows).
+// From this row size on, the processor's own prefetcher follows a row into the first cache once its
+// first line is asked for; below it, every line is asked for (measured with rows of 400 B to 1
+// KiB).
 constexpr uint64_t kStreamedRowBytes = 1024;
 
-// put(row, i) makes row i of the result from a row of the table. How far ahead rows are asked for
-// is measured: more than 6 gain nothing in the first cache, fewer than 12 lose some in the second.
+// Calls put(row, i) to make row i of the result from a row of the table. Distances are measured:
+// more than 6 rows gain nothing in the first cache, fewer than 12 lose some in the second.
 template <PrefetchLevel kLevel, bool kAllLines, typename Put>
 void Gather(const RowTable& table, std::span<const uint32_t> rows, const Put& put) {
   const uint64_t row_bytes = table.row_bytes();

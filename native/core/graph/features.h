@@ -10,7 +10,7 @@
 #include "core/base/status.h"
 #include "core/graph/row_table.h"
 
-// Feature rows: the derived standardised file, and the gather that extraction is made of.
+// Feature rows: the derived standardised file, and the gathers that extraction consists of.
 
 namespace gnnd {
 
@@ -24,8 +24,8 @@ namespace gnnd {
 // Errors: those of NpyArray::Open; kDatasetCorrupt for a column with a non-finite value; kIo, with
 // the system's reason, when writing fails (a full disk), leaving nothing behind.
 //
-// With `moments_path`, a file like those moments, columns are standardised by that, not by their
-// own: kDatasetCorrupt when it is not one of as many columns.
+// With `moments_path`, a file in the format of those moments, columns are standardised by its
+// values instead of their own: kDatasetCorrupt when it has another number of columns.
 Status StandardizeFeatures(const std::string& input_path, const std::string& output_path,
                            const std::string& moments_path = "");
 
@@ -35,19 +35,19 @@ Status StandardizeFeatures(const std::string& input_path, const std::string& out
 void GatherRows(const RowTable& table, std::span<const uint32_t> rows, std::span<float> out,
                 PrefetchLevel prefetch = BestPrefetchLevel());
 
-// The same of a table of two-byte elements that are bfloat16, whatever its type says.
+// Like GatherRows, for a table whose two-byte elements are bfloat16, whatever its type says.
 void GatherBfloat16Rows(const RowTable& table, std::span<const uint32_t> rows, std::span<float> out,
                         PrefetchLevel prefetch = BestPrefetchLevel());
 
-// The same, rounded to bfloat16.
+// Like GatherRows, rounded to bfloat16.
 void GatherRows(const RowTable& table, std::span<const uint32_t> rows, std::span<Bfloat16> out,
                 PrefetchLevel prefetch = BestPrefetchLevel());
 
-// The same in the table's own type: out has room for rows.size() * table.row_bytes() bytes.
+// Like GatherRows, in the table's own type: out has room for rows.size() * table.row_bytes() bytes.
 void CopyRows(const RowTable& table, std::span<const uint32_t> rows, std::byte* out,
               PrefetchLevel prefetch = BestPrefetchLevel());
 
-// The same, row rows[i] to place to[i] of `out`.
+// Like CopyRows, with row rows[i] at place to[i] of `out`.
 void CopyRowsTo(const RowTable& table, std::span<const uint32_t> rows, std::span<const uint32_t> to,
                 std::byte* out, PrefetchLevel prefetch = BestPrefetchLevel());
 

@@ -36,7 +36,7 @@ constexpr std::array<TypeFacts, 7> kTypes = {{
 
 const TypeFacts& FactsOf(NpyType type) { return kTypes[static_cast<size_t>(type)]; }
 
-// What the header's text says, before it is judged.
+// The fields of a header's text, not judged yet.
 struct HeaderFields {
   std::string descr;
   bool fortran_order = false;
@@ -146,7 +146,7 @@ std::string ShapeText(std::span<const uint64_t> shape) {
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 
-// File content may be anything: what goes into a message is cut short and made printable.
+// Shortens a file's text and makes it printable, for use in a message: a file may contain anything.
 std::string Quoted(std::string_view text) {
   constexpr size_t kShown = 32;
   std::string quoted = "'";
@@ -161,7 +161,7 @@ uint64_t LittleEndian(std::span<const std::byte> bytes) {
 }
 
 Status OpenFile(const std::string& path, const std::string& file, UniqueFd* owner) {
-  // Non-blocking, so that a pipe in the place of a file is refused and not waited for.
+  // Non-blocking, so that a pipe in the place of a file is refused instead of waited for.
   *owner = UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!owner->valid() && errno == ENOENT) {
     return Status(Code::kNotFound, file + ": no such file");
@@ -174,7 +174,7 @@ Status OpenFile(const std::string& path, const std::string& file, UniqueFd* owne
   return Status::Ok();
 }
 
-// Where the header's text starts and how long it is, within the file's bytes.
+// Offset and length of the header's text within the file.
 struct HeaderPlace {
   uint64_t at = 0;
   uint64_t length = 0;
@@ -290,7 +290,7 @@ std::string NpyHeader(NpyType type, std::span<const uint64_t> shape, uint64_t al
   constexpr size_t kFixed = kPrefixBytes + 2;
   std::string text = "{'descr': '" + std::string(FactsOf(type).descr) +
                      "', 'fortran_order': False, 'shape': " + ShapeText(shape) + ", }";
-  // Padded with spaces and a newline, so that the elements start at such a multiple.
+  // Spaces and a newline pad the header, so that the elements start at a multiple of `alignment`.
   const size_t total = RoundUp(kFixed + text.size() + 1, alignment);
   text.append(total - kFixed - text.size() - 1, ' ');
   text += '\n';

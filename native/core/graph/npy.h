@@ -13,12 +13,12 @@
 #include "core/base/memfd.h"
 #include "core/base/status.h"
 
-// NumPy's .npy files, mapped read-only. Format versions 1.0 to 3.0, little-endian, C order, of the
-// element types below: what datasets are made of. docs/formats/dataset.md draws the layout.
+// NumPy's .npy files, mapped read-only: format versions 1.0 to 3.0, little-endian, C order, with
+// the element types below, of which datasets consist. docs/formats/dataset.md draws the layout.
 
 namespace gnnd {
 
-// NumPy has no bfloat16: its bits are a kUint16.
+// NumPy has no bfloat16: its bits are stored as kUint16.
 enum class NpyType { kInt32, kUint32, kInt64, kFloat32, kFloat16, kUint16, kUint8 };
 
 // "int32", "uint32", "int64", "float32", "float16", "uint16", "uint8".
@@ -75,7 +75,7 @@ class NpyArray {
   NpyType type() const { return type_; }
   const std::vector<uint64_t>& shape() const { return shape_; }
   uint64_t size() const { return size_; }  // elements
-  // Of the first element in the file.
+  // Offset of the first element in the file, in bytes.
   uint64_t data_at() const { return data_at_; }
 
   // The elements in C order. T must be the array's type; int32 may be read as uint32 and back.

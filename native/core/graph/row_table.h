@@ -8,9 +8,9 @@
 #include "core/base/check.h"
 #include "core/base/half.h"
 
-// Feature rows in memory, in the element type of their file. Whoever computes with them widens
-// them to float32 on the way (GatherRows, RunSpmm), which is exact: the type of a file decides
-// how many bytes move, and no bit of a result.
+// Feature rows in memory, in the element type of their file. Computations widen them to float32 on
+// the way (GatherRows, RunSpmm), which is exact: the type of a file decides how many bytes move,
+// and no bit of a result.
 
 namespace gnnd {
 
@@ -51,7 +51,7 @@ class RowTable {
     return {reinterpret_cast<const T*>(data_), num_rows_ * dim_};
   }
 
-  // visit(elements), a span of float or of Half.
+  // Calls visit(elements), with a span of float or of Half.
   template <typename Visit>
   decltype(auto) Visited(const Visit& visit) const {
     if (type_ == FeatureType::kFloat16) return visit(values<Half>());

@@ -18,7 +18,7 @@ namespace gnnd {
 namespace {
 
 constexpr uint64_t kAlignment = 64;
-// Checked, then copied, while it is in the cache.
+// Bytes checked and then copied while they are in the cache.
 constexpr uint64_t kChunkBytes = uint64_t{256} << 10;
 
 TopologyHeader HeaderOf(TopologyPlace place, uint64_t num_nodes, uint64_t num_edges, bool alias) {
@@ -39,8 +39,8 @@ TopologyHeader HeaderOf(TopologyPlace place, uint64_t num_nodes, uint64_t num_ed
   return header;
 }
 
-// pwrite and not stores through a mapping: memory that runs out is then an error and no signal, and
-// sealing finds no writable mapping.
+// Uses pwrite, not stores through a mapping: running out of memory is then an error, not a signal,
+// and sealing finds no writable mapping.
 Status WriteAt(int fd, std::span<const std::byte> bytes, uint64_t at) {
   if (WriteAll(fd, bytes, at)) return Status::Ok();
   return SystemError(Code::kShmAllocationFailed, "writing the topology");
@@ -48,8 +48,8 @@ Status WriteAt(int fd, std::span<const std::byte> bytes, uint64_t at) {
 
 constexpr int kNowhere = -1;
 
-// Writes `values` to `at`, chunk by chunk; `check(from, chunk)` sees each chunk just before. With
-// kNowhere for `fd` they are only checked.
+// Writes `values` to `at`, chunk by chunk; `check(from, chunk)` sees each chunk just before. If
+// `fd` is kNowhere the values are only checked.
 template <typename T, typename Check>
 Status WriteChecked(int fd, std::span<const T> values, uint64_t at, const Check& check) {
   constexpr uint64_t kStep = kChunkBytes / sizeof(T);
@@ -102,7 +102,7 @@ Status WriteIndices(int fd, const Dataset& dataset, const TopologyHeader& header
   return WriteChecked(fd, dataset.indices(), header.indices_at, check);
 }
 
-// The ids of a split are seeds or targets: as far from the topology as its own entries are.
+// Checks that a split's ids are ascending node ids: they index the topology as its own entries do.
 Status CheckSplit(const char* file, std::span<const int64_t> nodes, uint32_t num_nodes) {
   for (uint64_t i = 0; i < nodes.size(); ++i) {
     const bool is_first = i == 0;
@@ -116,7 +116,7 @@ Status CheckSplit(const char* file, std::span<const int64_t> nodes, uint32_t num
   return Status::Ok();
 }
 
-// Row by row; the rows are checked already. Writes as much at once as fills a chunk.
+// Writes the alias tables row by row, a chunk at a time. The rows have been checked already.
 Status WriteAlias(int fd, const Dataset& dataset, const TopologyHeader& header) {
   const auto indptr = dataset.indptr();
   const auto weights = dataset.edge_weights();
@@ -160,7 +160,7 @@ TopologyHeader FileHeaderOf(uint64_t num_nodes, uint64_t num_edges) {
   return header;
 }
 
-// The elements are checked and stay where they are.
+// Fills the memfd of a topology that stays in its files, whose elements have been checked.
 Status ReferToFiles(int fd, const Dataset& dataset) {
   const TopologyHeader header = FileHeaderOf(dataset.num_nodes(), dataset.num_edges());
   GNND_TRY(SizeMemfd(fd, header.bytes));
@@ -170,18 +170,18 @@ Status ReferToFiles(int fd, const Dataset& dataset) {
   return SealReadOnly(fd);
 }
 
-// The rows of the files, of which the kernel keeps in memory what is read most.
+// The view of the dataset's files; the kernel caches what is read most.
 Result<TopologyView> ViewOfFiles(const TopologyHeader& header, const Dataset& dataset) {
   const TopologyHeader expected = FileHeaderOf(dataset.num_nodes(), dataset.num_edges());
   if (std::memcmp(&expected, &header, sizeof header) != 0) {
     return Status(Code::kShmCorrupted, "topology: it is that of other files");
   }
-  // int64 that were found not to be negative.
+  // The int64 values were checked not to be negative.
   const auto indptr = dataset.indptr();
   TopologyView view;
   view.indptr = {reinterpret_cast<const uint64_t*>(indptr.data()), indptr.size()};
   view.indices = dataset.indices();
-  // A row is a few entries at a random place: what lies around it would push out others.
+  // A read takes a few entries at a random place: reading ahead would only evict other pages.
   Advise(std::as_bytes(view.indices), Advice::kRandom);
   return view;
 }
@@ -209,12 +209,12 @@ Status FillTopology(int fd, const Dataset& dataset, const TopologyOptions& optio
   GNND_TRY(WriteIndptr(fd, dataset, header));
   GNND_TRY(WriteIndices(fd, dataset, header));
   if (alias) GNND_TRY(WriteAlias(fd, dataset, header));
-  // The rest of the last huge page: the kernel collapses only what is filled.
+  // Zeros fill the last huge page, because the kernel collapses only full ones.
   const uint64_t end = alias ? header.alias_at + dataset.num_edges() * sizeof(AliasEntry)
                              : header.indices_at + dataset.num_edges() * sizeof(uint32_t);
   GNND_TRY(WriteAt(fd, std::vector<std::byte>(header.bytes - end), end));
   if (options.place != TopologyPlace::kRegistered) GNND_TRY(SealReadOnly(fd));
-  // Sealed first: the kernel refuses to seal what is already collapsed.
+  // Collapses after sealing: the kernel refuses to seal pages that are collapsed already.
   const Result<Mapping> mapping = Mapping::Map(fd, false);
   if (mapping.ok()) CollapseToHugePages(*mapping);
   return Status::Ok();
@@ -282,7 +282,7 @@ Result<Topology> Topology::Attach(int fd, const Dataset& dataset, const Registra
     if (registration.ok()) topology.registration_ = std::move(*registration);
     GNND_TRY(Protect(all, Protection::kReadOnly));
   }
-  // Not what is registered: its pages stay where they are.
+  // Registered pages must stay where they are, so they are not collapsed.
   if (topology.registered_bytes() == 0) topology.huge_bytes_ = CollapseToHugePages(mapping);
   topology.mapping_ = std::move(mapping);
   return topology;

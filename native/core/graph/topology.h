@@ -9,9 +9,9 @@
 #include "core/graph/topology_view.h"
 
 // A host's one copy of a graph's topology: a sealed memfd that all Samplers map, on 2 MiB pages
-// where the kernel allows (sampling is 1.5 times faster there than on 4 KiB pages). Or, where
-// memory has no room for it, a sealed memfd that says so: the dataset's own files are mapped then,
-// and the kernel keeps of them what it can (decision 0032).
+// where the kernel allows (sampling is 1.5 times faster there than on 4 KiB pages). Where memory
+// has no room for it, the sealed memfd says so instead: Samplers map the dataset's own files, and
+// the kernel caches what it can of them (decision 0032).
 
 namespace gnnd {
 
@@ -21,8 +21,8 @@ inline constexpr uint32_t kTopologyVersion = 1;
 enum class TopologyPlace : uint32_t {
   kMemory = 0,
   kFile = 1,
-  // In memory that devices register: what is sealed against writing cannot be registered, so this
-  // is not. Every process protects its own mapping instead.
+  // The memfd is registered with devices. Memory sealed against writing cannot be registered, so
+  // this one is not; every process protects its own mapping instead.
   kRegistered = 2,
 };
 
@@ -42,22 +42,22 @@ struct TopologyHeader {
 };
 static_assert(sizeof(TopologyHeader) == 64);
 
-// An empty memfd, for another process to fill: whoever reads a dataset's files can die of them.
+// Creates an empty memfd for another process to fill, because reading a dataset can kill it.
 Result<UniqueFd> ReserveTopology();
 
 struct TopologyOptions {
   TopologyPlace place = TopologyPlace::kMemory;
-  bool alias = false;  // with the rows' alias tables, of the edge weights; not in place kFile
+  bool alias = false;  // includes the alias tables of the edge weights; not in place kFile
 };
 
 // Checks every element of the topology of `dataset` and of the splits, copies the topology into a
-// reserved memfd unless it is to stay in its files, and seals that: nobody can write (but in place
-// kRegistered), grow or shrink it any more. Puts it on 2 MiB pages. kInvalidArgument for alias
-// tables without edge weights, or beside files. kDatasetCorrupt names file, place and value;
+// reserved memfd unless it stays in its files, and seals the memfd: nobody can grow, shrink or
+// (except in place kRegistered) write it any more. Puts it on 2 MiB pages. kInvalidArgument for
+// alias tables without edge weights or in place kFile. kDatasetCorrupt names file, place and value;
 // kShmAllocationFailed when memory runs out.
 Status FillTopology(int fd, const Dataset& dataset, const TopologyOptions& options);
 
-// Both in one process.
+// ReserveTopology and FillTopology in one process.
 Result<UniqueFd> CreateTopology(const Dataset& dataset, const TopologyOptions& options = {});
 
 // A mapping of such a memfd. Move-only; views live as long as it does.
@@ -66,12 +66,12 @@ class Topology {
   Topology() = default;
 
   // Maps `fd` (which stays the caller's and may be closed afterwards) read-only and asks for 2 MiB
-  // pages in this mapping. kShmCorrupted when seals, magic, version or sizes are not what
-  // CreateTopology leaves; elements are not read again, the seals vouch for them. Where it stays in
-  // its files they are those of `dataset`, whose mappings must outlive this.
+  // pages in this mapping. kShmCorrupted when seals, magic, version or sizes are not those of
+  // CreateTopology; elements are not read again, the seals vouch for them. In place kFile the view
+  // reads the files of `dataset`, whose mappings must outlive this object.
   //
-  // With `registrar`, one in place kRegistered is mapped for writing, registered, and then
-  // protected; other places are not registered. A device that refuses is no error:
+  // With `registrar`, a memfd in place kRegistered is mapped for writing, registered, and then
+  // protected; other places are not registered. A device's refusal is no error:
   // registration_status() says why, and registered_bytes() is 0.
   static Result<Topology> Attach(int fd, const Dataset& dataset,
                                  const Registrar* registrar = nullptr);
@@ -85,7 +85,7 @@ class Topology {
 
  private:
   Mapping mapping_;
-  Registration registration_;  // of the mapping, so it ends first
+  Registration registration_;  // declared after the mapping, so that it ends first
   Status registration_status_;
   TopologyView view_;
   TopologyPlace place_ = TopologyPlace::kMemory;

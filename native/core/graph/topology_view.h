@@ -10,8 +10,8 @@ namespace gnnd {
 // A graph in compressed sparse column form: row v lists the in-neighbours of node v.
 // Borrows its memory. Invariants: indptr has num_nodes + 1 entries, starts at 0, is monotone and
 // ends at indices.size(); every index is below num_nodes. Rows may be empty, hold self-loops and
-// repeat a neighbour. `alias` and `edge_weight` have an entry for each index, or none at all;
-// `favoured` has one for each node or none: bit h says that hop h favours it
+// repeat a neighbour. `alias` and `edge_weight` have one entry per index, or none at all;
+// `favoured` has one byte per node or none: bit h says that hop h favours the node
 // (core/feature/favoured.h).
 struct TopologyView {
   std::span<const uint64_t> indptr;

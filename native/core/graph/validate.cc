@@ -19,7 +19,7 @@ constexpr std::array kFiles = {
     DatasetFile::kTrain,  DatasetFile::kVal,     DatasetFile::kTest,     DatasetFile::kEdgeWeights};
 constexpr std::array kSplits = {DatasetFile::kTrain, DatasetFile::kVal, DatasetFile::kTest};
 
-// What every element must meet, and those that do not.
+// A rule for elements, and how many break it.
 struct Rule {
   std::string text;   // "must ..."
   std::string first;  // value and place of the first offender
@@ -235,7 +235,7 @@ class Validator {
     Add(DatasetFile::kLabels, range);
   }
 
-  // Whether a loss can be computed for the node: something is known of it.
+  // Whether anything is known about the node's label, so that a loss can be computed for it.
   bool IsLabelled(const NpyArray& labels, uint64_t node) const {
     if (counts_.task == Task::kClassification) return labels.values<int32_t>()[node] != -1;
     const uint64_t width = counts_.num_classes;
@@ -293,7 +293,7 @@ class Validator {
     Add(file, labelled);
   }
 
-  // Reports, at `file`, the nodes that are in `earlier`, too.
+  // Reports, as problems of `file`, the nodes that are in `earlier`, too.
   void CheckOverlap(DatasetFile earlier, DatasetFile file) {
     const NpyArray* earlier_array = Find(earlier);
     const NpyArray* array = Find(file);

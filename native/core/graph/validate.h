@@ -7,7 +7,7 @@
 #include "core/graph/dataset.h"
 
 // The full check of a dataset: every element of every array. docs/formats/dataset.md lists the
-// checks. What it passes can be sampled and trained on without any further check of ids.
+// checks. A dataset that passes can be sampled and trained on without any further check of ids.
 
 namespace gnnd {
 
@@ -28,8 +28,8 @@ struct DatasetValidation {
 
 // Checks all files of `folder` against each other and against `counts`. Never fails: whatever is
 // wrong, missing or unreadable is a problem in the result. A file whose header is wrong is not
-// looked into further; the others still are. The elements of the files in `checked` are known to be
-// right by themselves (ArrayCopy saw them) and are not read.
+// checked further; the others still are. Files in `checked` have elements that ArrayCopy has
+// checked already, which are not read again.
 DatasetValidation Validate(const std::string& folder, const DatasetCounts& counts,
                            const std::vector<std::string>& checked = {});
 
