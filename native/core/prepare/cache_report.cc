@@ -18,7 +18,7 @@
 namespace gnnd {
 namespace {
 
-// Keeps what batches read, for the dump.
+// The input nodes of all batches, for the dump.
 struct Dump {
   std::vector<uint32_t> nodes;
   std::vector<int64_t> offsets = {0};
@@ -70,7 +70,7 @@ class Reporter {
   }
 
  private:
-  // Each pre-sampling epoch once, whatever its number of uses.
+  // Samples each pre-sampling epoch once, however often it is used.
   Status Presample() {
     const uint32_t most =
         request_.presample_epochs.empty()

@@ -11,14 +11,14 @@
 namespace gnnd {
 namespace {
 
-constexpr uint64_t kLine = 256;  // the arena's
-// Enough that a launch and its copies cost little beside what they do.
+constexpr uint64_t kLine = 256;  // alignment within the device's arena
+// Large enough that a launch and its copies cost little beside the work.
 constexpr uint64_t kPartBytes = uint64_t{256} << 20;
-// Rows that are packed at a time, where some of their columns are copied.
+// Bytes of rows packed at a time when only some of their columns are copied.
 constexpr uint64_t kStagedBytes = uint64_t{16} << 20;
 constexpr uint64_t kGrainRows = 512;
 
-// Of rows of the product: row pointers, edges, scales and sums, each from a line.
+// Bytes of a part of the product: row pointers, edges, scales and sums, each aligned to a line.
 uint64_t BytesOfPart(uint64_t rows, uint64_t edges, uint64_t columns) {
   return RoundUp(4 * (rows + 1), kLine) + RoundUp(4 * edges, kLine) + RoundUp(4 * rows, kLine) +
          RoundUp(4 * rows * columns, kLine);
@@ -42,7 +42,7 @@ Result<ProductSizes> ProductSizesOf(uint64_t room, uint64_t num_nodes, uint64_t 
   }
   for (uint64_t width = columns; width > 0; --width) {
     const uint64_t least = BytesOfPart(1, max_degree, width);
-    // A part that is small beside the state is launched often; so is one of few columns.
+    // Small parts mean many launches, and so do few columns.
     const uint64_t wanted = std::max(least, width > 1 ? std::min(kPartBytes, room / 4) : 0);
     if (state(width) + RoundUp(wanted, kLine) > room) continue;
     const uint64_t left = (room - state(width)) / kLine * kLine;

@@ -11,32 +11,32 @@
 #include "core/device/device.h"
 #include "core/graph/dataset.h"
 
-// A hop's product on a device with memory of its own (core/device/device.h), with the bits of
-// core/kernels/spmm.h. The rows that are read lie on the device, as many of their columns at a time
-// as have room; the topology and what was summed go through a part beside them, rows of the product
-// at a time. Where all of the topology has room it stays.
+// Computes a hop's product on a device with memory of its own (core/device/device.h), with the same
+// bits as core/kernels/spmm.h. The rows that it reads lie on the device, as many columns at a time
+// as fit; topology and results pass through a part beside them that holds some rows of the product.
+// If the whole topology fits, it stays there.
 
 namespace gnnd {
 
 struct PropagateDevice {
-  std::string plugin;         // a file; empty: the host's cores multiply
-  uint64_t budget_bytes = 0;  // of its memory; 0: what is free
+  std::string plugin;         // path of the device's plug-in; empty: the host's cores multiply
+  uint64_t budget_bytes = 0;  // device memory to use; 0: all that is free
 };
 
-// How a product is divided; a pure function, so that it can be tested.
+// How a product is divided.
 struct ProductSizes {
-  uint64_t columns = 0;     // at a time
+  uint64_t columns = 0;     // columns on the device at a time
   uint64_t part_bytes = 0;  // topology, scales and results of some rows
 };
-// Of `room` bytes of device memory. kDeviceMemory where not even one column, or the longest row,
-// has room.
+// Divides `room` bytes of device memory; a pure function, so that it can be tested. kDeviceMemory
+// where a single column, or the longest row, does not fit.
 Result<ProductSizes> ProductSizesOf(uint64_t room, uint64_t num_nodes, uint64_t num_edges,
                                     uint64_t max_degree, uint64_t columns);
 
 class DeviceProduct {
  public:
-  // For products of up to `columns` columns. Errors are those of loading a plug-in and opening a
-  // device, and of ProductSizesOf.
+  // Opens the device for products of up to `columns` columns. Errors are those of loading a
+  // plug-in, of opening a device, and of ProductSizesOf.
   static Result<std::unique_ptr<DeviceProduct>> Open(const PropagateDevice& options,
                                                      const Dataset& dataset, uint64_t columns,
                                                      uint32_t threads);
@@ -46,9 +46,9 @@ class DeviceProduct {
     uint64_t columns = 0;
     const float* scale = nullptr;  // [num_nodes]
     bool self_loops = false;
-    float* to = nullptr;  // [num_nodes, columns], of no meaning after an error
+    float* to = nullptr;  // [num_nodes, columns], undefined after an error
   };
-  // to = scale (A + I or A) from. `added` grows by edges times columns as they are done.
+  // Computes to = scale (A + I or A) from. `added` grows by edges times columns as they are done.
   Status Multiply(const Task& task, std::atomic<uint64_t>* added);
 
   uint64_t parts() const { return parts_.size(); }
@@ -64,7 +64,7 @@ class DeviceProduct {
     uint64_t begin;
     uint64_t width;
   };
-  // Where things of a part lie in part_.
+  // Addresses within part_.
   struct Places {
     uint32_t* indptr;
     uint32_t* index;
@@ -84,14 +84,14 @@ class DeviceProduct {
 
   const Dataset& dataset_;
   const uint32_t threads_;
-  std::unique_ptr<Device> device_;  // before what is its own
+  std::unique_ptr<Device> device_;  // declared before the memory that it owns
   std::unique_ptr<DeviceStream> stream_;
   ProductSizes sizes_;
   std::vector<Rows> parts_;
   DeviceBuffer<float> state_;  // [num_nodes, sizes_.columns]
   DeviceBuffer<std::byte> part_;
-  std::vector<float> staged_;  // some columns of rows, packed
-  size_t held_ = SIZE_MAX;     // whose topology is in part_
+  std::vector<float> staged_;  // some columns of rows, packed for the copy
+  size_t held_ = SIZE_MAX;     // index of the part whose topology is in part_
 };
 
 }  // namespace gnnd

@@ -8,7 +8,7 @@
 namespace gnnd {
 namespace {
 
-// A run's rows are at most this part of those before it, and one at least.
+// A run has at most 1/kRunShare as many rows as all before it, and at least one.
 constexpr uint64_t kRunShare = 128;
 
 }  // namespace
@@ -28,7 +28,7 @@ std::vector<HotRun> HotRunsOf(std::span<const uint32_t> order, std::span<const f
       run.part_reads[part] += counts[node];
       sum += hotness[node];
     }
-    // Means of equal numbers differ in their last digits, but an order falls.
+    // Means of runs with equal hotness differ in their last digits, but the curve must not rise.
     const double most = runs.size() > 1 ? runs[runs.size() - 2].hotness : sum;
     run.hotness = std::min(most, sum / static_cast<double>(run.rows));
     for (double& reads : run.part_reads) reads /= epochs;

@@ -13,14 +13,14 @@ namespace gnnd {
 namespace {
 
 constexpr uint64_t kFloatBytes = sizeof(float);
-// Workspaces grow in whole pages of 2 MiB, by half at a time, and allocators keep some back.
+// Workspaces grow by half at a time, in pages of 2 MiB, and allocators keep some bytes back.
 constexpr double kGrowth = 1.5;
 constexpr uint64_t kSmallParts = uint64_t{16} << 20;
-// A device's Sampler works in no more than a record again for each strategy's own tables, and for
-// the ids of a batch before they are numbered.
+// A device's Sampler needs at most one more record for each strategy's own tables, and one for the
+// ids of a batch before they are numbered.
 constexpr uint64_t kRecordsInHand = 3;
 constexpr uint64_t kSamplerSmallParts = uint64_t{1} << 20;
-// Words of the table that numbers the nodes of a batch.
+// Bytes of a word in the table that numbers the nodes of a batch.
 constexpr uint64_t kNumberBytes = 8;
 
 uint64_t SamplerDeviceBytes(const JobMemoryShape& shape) {
@@ -32,22 +32,22 @@ uint64_t EvaluatedRows(const DatasetCounts& counts) {
   return std::min(kRowsOfChunk, std::max(counts.val, counts.test));
 }
 
-// Floats of a batch's tensors and their gradients, a row: every tensor of a pass
-// (train/layers/row_model.cc), none given back before the end.
+// Floats per row of a batch's tensors and their gradients: every tensor of a pass
+// (train/layers/row_model.cc) counts, because none is freed before the end.
 uint64_t FloatsPerRow(const ModelSpec& spec) {
   const uint64_t tokens = TokensRead(spec);
   const uint64_t features = spec.in_dim;
   const uint64_t hidden = spec.hidden_dim;
   const uint64_t layers = spec.num_layers;
-  // With dropout there are a mask and what it leaves beside the tokens.
+  // Dropout adds a mask and its result to the tokens.
   const uint64_t input = tokens * features * (spec.input_dropout > 0 ? 3 : 1);
   const uint64_t logits = uint64_t{4} * spec.out_dim;
   if (spec.type == ModelType::kSgc) return input + logits;
-  // A layer has a product, its normalisation, what dropout leaves of it, and the same backward.
+  // A layer keeps its product, the normalised one, the result of dropout, and gradients of all.
   const uint64_t perceptron = 6 * hidden * (layers - 1);
   if (spec.type == ModelType::kSign) {
     if (spec.variant != ModelVariant::kConcat) return input + perceptron + logits;
-    // The columns of each hop apart, their products, and these side by side.
+    // The columns of each hop, their products, and the concatenated products.
     const uint64_t projected = 2 * tokens * features + 12 * hidden * (spec.num_hops + 1);
     return input + projected + perceptron + logits;
   }
@@ -62,8 +62,8 @@ uint64_t FloatsPerRow(const ModelSpec& spec) {
   return input + perceptrons + 36 * width * layers + read + attention * (layers + 1) + logits;
 }
 
-// Rows that were read, a batch's or an evaluation's tensors, and gradients. An evaluation keeps no
-// gradients and reuses the memory of batches.
+// Rows that were read, the tensors of a batch or of an evaluation, and gradients. Evaluation keeps
+// no gradients and reuses the memory of batches.
 uint64_t RowWorkBytes(const JobMemoryShape& shape) {
   const uint64_t evaluated = EvaluatedRows(shape.counts);
   const uint64_t rows = (kExtractBuffers * shape.batch_size + evaluated) * TokensRead(shape.model) *
@@ -76,8 +76,8 @@ uint64_t RowWorkBytes(const JobMemoryShape& shape) {
   return static_cast<uint64_t>(std::ceil(static_cast<double>(kFloatBytes) * all)) + kSmallParts;
 }
 
-// Parameters and gradient, batches, and what forward keeps for backward: reckoned generously, by
-// the widths that the passes have.
+// Parameters, gradient, batches, and the tensors that forward keeps for backward; a generous
+// estimate from the widths of the passes.
 uint64_t RowDeviceBytes(const JobMemoryShape& shape) {
   const ModelSpec& spec = shape.model;
   const bool is_sgc = spec.type == ModelType::kSgc;
@@ -100,7 +100,7 @@ uint64_t TopologyBytes(const DatasetCounts& counts, bool alias) {
 }
 
 uint32_t HistoryRowBytes(const ModelSpec& spec, Precision precision) {
-  // As FinishLayer (train/ops/after_layer.h) gives them.
+  // The rows that FinishLayer (train/ops/after_layer.h) returns.
   const bool is_plain =
       NormalizationOf(spec) == Normalization::kNone && spec.activation == Activation::kRelu;
   const bool is_narrow = precision == Precision::kBfloat16 && is_plain && !IsAttention(spec.type);

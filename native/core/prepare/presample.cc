@@ -16,8 +16,8 @@
 namespace gnnd {
 namespace {
 
-// Counters of 8 bits on large pages: counting must cost little beside sampling, and what it costs
-// is cache misses.
+// Counts in 8 bits on large pages: counting must cost little beside sampling, and its cost is cache
+// misses.
 void Count(std::span<const uint32_t> nodes, uint8_t* counts) {
   constexpr size_t kAhead = 32;  // enough that the counters' lines arrive in time
   const PrefetchLevel level = BestPrefetchLevel();
@@ -29,7 +29,7 @@ void Count(std::span<const uint32_t> nodes, uint8_t* counts) {
   for (size_t i = steady; i < nodes.size(); ++i) ++counts[nodes[i]];
 }
 
-// Adds the recent counts to `counts` and starts them anew.
+// Adds the recent counts to `counts` and resets them.
 void Fold(uint8_t* recent, std::span<uint32_t> counts) {
   for (size_t v = 0; v < counts.size(); ++v) {
     counts[v] += recent[v];
@@ -50,7 +50,7 @@ struct Presampler::Epoch {
 };
 
 uint32_t PresampleThreads(uint32_t cores, uint32_t num_nodes, uint32_t batches_per_epoch) {
-  // Of a sampler (sampler.h) and of its counts; together they take no more than this.
+  // Memory of a sampler (sampler.h) with its counts, and of all samplers together at most.
   constexpr uint64_t kBytesPerNode = 16 + sizeof(uint8_t);
   constexpr uint64_t kMostBytes = uint64_t{4} << 30;
   const uint64_t affordable = kMostBytes / (kBytesPerNode * std::max<uint64_t>(1, num_nodes));
@@ -69,7 +69,7 @@ Presampler::Presampler(const std::vector<SampleWork*>& works, uint64_t slot_byte
 }
 
 Status Presampler::Run(Worker* worker, Epoch* epoch) {
-  // So many batches cannot overflow a recent count.
+  // As many batches as cannot overflow a recent count.
   constexpr uint32_t kFoldAfter = 255;
   const std::span<std::byte> slot{worker->slot.data(), worker->slot.size()};
   uint64_t sample_ns = 0;
@@ -82,7 +82,7 @@ Status Presampler::Run(Worker* worker, Epoch* epoch) {
     GNND_TRY(worker->work->Sample({epoch->number, batch, slot}, &report));
     sample_ns += MonotonicNs() - batch_ns;
     const std::span<const uint32_t> nodes = OwnSample(slot).nodes();
-    // A record lists a node once: each batch counts once.
+    // A record lists a node once, so a batch counts once per node.
     Count(nodes, worker->recent.data());
     if (*epoch->on_batch) GNND_TRY((*epoch->on_batch)(nodes));
     if (++counted % kFoldAfter == 0) {
@@ -108,7 +108,7 @@ Status Presampler::AddEpoch(uint32_t epoch, EpochFootprint* footprint, const OnB
     if (shared.status.ok()) shared.status = std::move(status);
   };
   {
-    std::vector<std::jthread> others;  // end before what they use
+    std::vector<std::jthread> others;  // end before the variables that they use
     for (size_t i = 1; i < workers_.size() && !on_batch; ++i) {
       others.emplace_back(run, &workers_[i]);
     }

@@ -10,14 +10,14 @@
 #include "core/base/status.h"
 #include "core/executor/sample_work.h"
 
-// Pre-sampling (GNNLab, section 6.3): whole epochs of the job's own sampler, whose records are
-// looked at and dropped. Batches are independent and counts are sums, so threads share the batches
-// and the result does not depend on how many they are.
+// Pre-sampling (GNNLab, section 6.3): runs whole epochs of the job's own sampler, counts their
+// input nodes and drops the records. Batches are independent and counts are sums, so threads share
+// the batches and their number does not change the result.
 
 namespace gnnd {
 
 struct EpochFootprint {
-  std::vector<uint32_t> counts;  // [num_nodes]: batches that have the node among their inputs
+  std::vector<uint32_t> counts;  // number of batches with the node among their inputs
   uint64_t sample_ns = 0;        // time in samplers alone, summed over the threads
   uint64_t total_ns = 0;         // wall time, counting included
 };
@@ -25,36 +25,36 @@ struct EpochFootprint {
 // Called with the input nodes of each batch, in order.
 using OnBatch = std::function<Status(std::span<const uint32_t> nodes)>;
 
-// Samplers worth having on so many cores: as long as what all take, 17 bytes a node each, is small
-// beside a host's memory.
+// Number of samplers worth starting on `cores` cores: their memory, 17 bytes a node each, must stay
+// small beside a host's.
 uint32_t PresampleThreads(uint32_t cores, uint32_t num_nodes, uint32_t batches_per_epoch);
 
-// The samplers, slots of their own to write to, and what an epoch is.
+// The samplers of all threads, with a slot each to write to.
 class Presampler {
  public:
   // `works` are borrowed, one for each thread and all alike. Throws std::bad_alloc when not even
-  // addresses are left for a slot.
+  // address space is left for a slot.
   Presampler(const std::vector<SampleWork*>& works, uint64_t slot_bytes, uint32_t num_nodes,
              uint32_t batches_per_epoch);
 
   uint32_t batches_per_epoch() const { return batches_per_epoch_; }
 
-  // Samples every batch of `epoch` and adds to footprint->counts, which is of num_nodes zeros or of
-  // what earlier epochs left (then the sum is over both). With `on_batch` by one thread, since it
-  // is called in order.
+  // Samples every batch of `epoch` and adds its counts to footprint->counts, which holds num_nodes
+  // zeros or the counts of earlier epochs. With `on_batch`, which is called in order, one thread
+  // does all of it.
   Status AddEpoch(uint32_t epoch, EpochFootprint* footprint, const OnBatch& on_batch = nullptr);
 
   // PreSC#K: the sum over `epochs` epochs at the reserved numbers, kFirstPresampleEpoch downward.
   Result<EpochFootprint> Presample(uint32_t epochs);
 
  private:
-  // What one thread samples with.
+  // The sampler and memory of one thread.
   struct Worker {
     SampleWork* work;
     Mapping slot;               // sparse: a record touches little of it
-    HugeArray<uint8_t> recent;  // [num_nodes], counts of the batches since they were last folded
+    HugeArray<uint8_t> recent;  // [num_nodes], batches counted since the last Fold
   };
-  // What the threads of an epoch share.
+  // State that the threads of an epoch share.
   struct Epoch;
 
   // Takes batches until none is left.

@@ -77,7 +77,7 @@ class Propagation {
     return folder_.WriteArray(kLabelsFile, NpyType::kInt32, std::span<const int32_t>(labels));
   }
 
-  // Those of the rows' nodes, as the dataset has them.
+  // Writes the labels or targets of the rows' nodes in the dataset's format.
   template <typename T>
   Status WriteTargets(std::span<const T> all, NpyType type) {
     const uint64_t columns = all.size() / num_nodes_;
@@ -131,7 +131,7 @@ class Propagation {
     return all;
   }
 
-  // Of a file of another propagation: means of all columns, then their divisors.
+  // Reads another propagation's moments: means of all columns, then their divisors.
   Result<Moments> GivenMoments(uint32_t op, uint32_t hop, const ColumnBlock& block) const {
     const std::string path = options_.moments_from + "/" + MomentsFile(op, hop);
     const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -202,8 +202,8 @@ class Propagation {
     }
   }
 
-  // All hops of a block. Between hops `from_` is the state: the hop's rows, and under the symmetric
-  // operator these times D^-1/2, so that no edge has a weight.
+  // Computes all hops of a block. Between hops `from_` is the state: the hop's rows, which the
+  // symmetric operator multiplies by D^-1/2, so that no edge has a weight.
   Status RunBlock(uint32_t op, const ColumnBlock& block) {
     Allocate(block);
     const PropagationOperator& the_operator = plan_.operators[op];
@@ -238,7 +238,7 @@ class Propagation {
     const bool has_series = std::any_of(plan_.operators.begin(), plan_.operators.end(), IsSeries);
     if (plan_.standardize) moments_.Reset(num_nodes_, block.width);
     if (from_.size() == size) return;
-    // Given back before others are reserved.
+    // Frees the old arrays before new ones are reserved.
     for (HugeArray<float>* each : {&from_, &to_, &sum_, &kept_}) *each = HugeArray<float>();
     from_ = HugeArray<float>(size);
     to_ = HugeArray<float>(size);
@@ -267,8 +267,8 @@ class Propagation {
     std::memcpy(kept_.data() + place_[v] * block.width, row, block.width * sizeof(float));
   }
 
-  // to_ = B from_, which then change names. Rows that are kept are those of `sum` where there is
-  // one, after coefficient * to_ was added to it.
+  // Computes to_ = B from_, then swaps the two. Kept are the rows of the product or, with `sum`,
+  // those of sum_ after coefficient * to_ was added to it.
   struct Sum {
     float coefficient;
     bool last;
@@ -293,7 +293,7 @@ class Propagation {
     device_ = std::move(*opened);
   }
 
-  // All rows. False: the device could not, and is left for good; nothing of from_ was touched.
+  // Multiplies all rows. False: the device failed and is given up for good; from_ is unchanged.
   bool MultiplyOnDevice(const PropagationOperator& op, const ColumnBlock& block) {
     const DeviceProduct::Task task{from_.data(), block.width, scale_.data(), op.self_loops,
                                    to_.data()};
@@ -351,7 +351,7 @@ class Propagation {
     return Status::Ok();
   }
 
-  // While the rows are in the caches.
+  // Processes rows of the product while they are in the caches.
   void AfterRows(const PropagationOperator& op, const ColumnBlock& block, const Sum* sum,
                  uint64_t begin, uint64_t end) {
     if (plan_.standardize && sum == nullptr) {
@@ -398,7 +398,7 @@ class Propagation {
 
   // ---- files --------------------------------------------------------------------------------
 
-  // Moments come first: a part without them is made again.
+  // Writes moments before the part: a part without moments counts as missing.
   Status StandardizeKept(uint32_t op, uint32_t hop, const ColumnBlock& block) {
     const Moments moments = options_.moments_from.empty()
                                 ? GNND_VALUE(FinishMoments(hop, block))
@@ -456,12 +456,12 @@ class Propagation {
   std::vector<uint32_t> place_;        // [num_nodes], the row of each node
   const std::vector<ColumnBlock> blocks_;
   const PropagationFolder folder_;
-  std::vector<float> scale_;  // [num_nodes], of the present operator
+  std::vector<float> scale_;  // [num_nodes], for the present operator
   HugeArray<float> from_;     // [num_nodes, width]
   HugeArray<float> to_;       // [num_nodes, width]
-  HugeArray<float> sum_;      // [num_nodes, width], of a series
+  HugeArray<float> sum_;      // [num_nodes, width], the sum of a series
   HugeArray<float> kept_;     // [rows, width], in the order of rows
-  RangeMoments moments_;      // of all nodes' columns, where rows are standardised
+  RangeMoments moments_;      // all nodes' columns, if rows are standardised
   std::atomic<uint64_t> added_ = 0;
   std::unique_ptr<DeviceProduct> device_;  // null: the host's cores multiply
   uint64_t device_added_ = 0;

@@ -14,8 +14,7 @@ namespace {
 constexpr uint32_t kMaxOperators = 16;
 constexpr uint32_t kMaxHops = 64;
 constexpr uint32_t kMaxTerms = 1000;
-// Rows of so many floats are gathered at memory speed; where they are all columns nothing is
-// joined.
+// Rows of this many floats are gathered at memory speed; a block of all columns needs no joining.
 constexpr uint64_t kFastColumns = 256;
 constexpr uint64_t kVectorColumns = 16;
 
@@ -112,7 +111,7 @@ Result<PropagationSizes> SizesOf(const DatasetCounts& counts, const PropagationP
   const uint64_t hop_bytes = sizes.rows * counts.num_features * BytesOf(plan.row_type);
   sizes.file_bytes = files * (kRowAlignment + hop_bytes) + 2 * (128 + 4 * sizes.rows);
   if (plan.standardize) sizes.file_bytes += files * 2 * sizeof(double) * counts.num_features;
-  // The hop before, this one, the sum of a series; and rows on their way to the disk.
+  // The previous hop, the present one, the sum of a series; and the rows to be written.
   const uint64_t states = HasSeries(plan) ? 3 : 2;
   const uint64_t column_bytes = 4 * (states * counts.num_nodes + sizes.rows) +
                                 (plan.standardize ? RangeMoments::BytesOf(counts.num_nodes, 1) : 0);
@@ -131,7 +130,7 @@ Result<PropagationSizes> SizesOf(const DatasetCounts& counts, const PropagationP
   sizes.block_columns = width;
   sizes.blocks = (counts.num_features + width - 1) / width;
   sizes.memory_bytes = width * column_bytes;
-  // What is joined lies there twice, and so does the state of a block.
+  // Joined files exist twice for a while, and so does the state of a block.
   sizes.peak_bytes =
       sizes.file_bytes + (sizes.blocks > 1 ? hop_bytes : 0) + 2 * 4 * width * counts.num_nodes;
   for (const PropagationOperator& op : plan.operators) {

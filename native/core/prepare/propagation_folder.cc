@@ -16,7 +16,7 @@
 namespace gnnd {
 namespace {
 
-// What a block's state file begins with.
+// The header of a block's state file.
 struct StateHeader {
   uint64_t magic = 0x31545350444E4E47;  // "GNNDPST1"
   uint64_t hop = 0;
@@ -53,7 +53,7 @@ std::string PropagationFolder::PartName(uint32_t op, uint32_t hop, const ColumnB
   return BlockName(op, block) + "-hop" + std::to_string(hop) + ".part";
 }
 
-// Of hop 0 all columns are written at once.
+// Hop 0 is written with all columns at once.
 std::string PropagationFolder::MomentsName(uint32_t op, uint32_t hop,
                                            const ColumnBlock& block) const {
   if (block.width == shape_.columns) return MomentsFile(op, hop);
@@ -184,7 +184,7 @@ Status PropagationFolder::Join(uint32_t op, const std::function<void()>& joined)
   return Status::Ok();
 }
 
-// A matrix of two rows, means and divisors, from parts of its columns.
+// Joins a matrix of two rows, means and divisors, from the parts of its columns.
 Status PropagationFolder::JoinMoments(uint32_t op, uint32_t hop) const {
   std::vector<RowPart> parts;
   for (const ColumnBlock& block : blocks_) {

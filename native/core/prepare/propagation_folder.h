@@ -12,7 +12,7 @@
 #include "core/prepare/range_moments.h"
 #include "core/prepare/row_files.h"
 
-// The folder that a propagation grows in: what is there is what is done (row_files.h).
+// The folder in which a propagation grows; its files say which work is done (row_files.h).
 
 namespace gnnd {
 
@@ -30,34 +30,34 @@ struct PropagationShape {
   uint64_t columns;
 };
 
-// A block's rows of a hop are a part, and parts of a hop are joined when all are there; where one
-// block is all columns its parts are the files themselves. Moments of a hop's columns, where rows
-// are standardised, are written before its rows: rows without them count as missing.
+// A block's rows of a hop are a *part*; the parts of a hop are joined when all exist. If one block
+// has all columns, its parts are the final files. If rows are standardised, the moments of a hop's
+// columns are written before its rows: rows without moments count as missing.
 class PropagationFolder {
  public:
   // `plan` and `blocks` must outlive it.
   PropagationFolder(std::string folder, const PropagationPlan& plan,
                     std::span<const ColumnBlock> blocks, const PropagationShape& shape);
 
-  // What a run with other blocks left, or one that was killed as it wrote.
+  // Removes files of a run with other blocks, and temporary files of a run that was killed.
   Status RemoveStrangers() const;
 
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
   std::string PartPath(uint32_t op, uint32_t hop, const ColumnBlock& block) const;
-  // Of files of whole rows.
+  // Header of the .npy files of whole rows.
   const std::string& header() const { return header_; }
 
   bool HasRows(uint32_t op, uint32_t hop) const;
-  // Also true of parts that were joined.
+  // Also true when the parts have been joined already.
   bool HasPart(uint32_t op, uint32_t hop, const ColumnBlock& block) const;
 
-  // Unless it is there.
+  // Writes the array unless its file exists.
   template <typename T>
   Status WriteArray(const char* name, NpyType type, std::span<const T> values) const {
     const uint64_t shape[] = {values.size()};
     return WriteArray(name, type, shape, std::as_bytes(values));
   }
-  // Rows of so many columns.
+  // Writes a table with this many columns unless its file exists.
   template <typename T>
   Status WriteTable(const char* name, NpyType type, uint64_t columns,
                     std::span<const T> values) const {
@@ -69,14 +69,14 @@ class PropagationFolder {
 
   // A block's state between two hops: [num_nodes, width].
   Status WriteState(uint32_t op, uint32_t hop, const ColumnBlock& block, const float* state) const;
-  // The hop of the state that was read; 0: there is none, or rows up to it are missing.
+  // Reads a saved state and returns its hop; 0: none is saved, or rows up to its hop are missing.
   Result<uint32_t> ReadState(uint32_t op, const ColumnBlock& block, float* state) const;
   void RemoveState(uint32_t op, const ColumnBlock& block) const;
 
-  // All hops of an operator, of which all parts must be there. Calls `joined` after each file.
+  // Joins all hops of an operator, whose parts must all exist. Calls `joined` after each file.
   Status Join(uint32_t op, const std::function<void()>& joined) const;
 
-  // Of all files that stay.
+  // Digests of all final files.
   Result<std::vector<DigestedFile>> Digest(uint32_t threads) const;
 
  private:

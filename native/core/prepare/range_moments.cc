@@ -9,7 +9,7 @@
 namespace gnnd {
 namespace {
 
-// Of a column of equal values, means of neighbours differ by some roundings of float32.
+// Relative deviation up to which a column counts as constant: some roundings of float32.
 constexpr double kConstant = 1e-6;
 
 double DivisorOf(double mean, double variance) {

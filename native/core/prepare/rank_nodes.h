@@ -9,7 +9,7 @@
 #include "core/graph/topology_view.h"
 #include "core/prepare/presample.h"
 
-// A job's cache policy carried out: from a spec to the hotness of every node.
+// Applies a job's cache policy: turns its spec into the hotness of every node.
 
 namespace gnnd {
 
@@ -25,7 +25,7 @@ enum class CachePolicy : uint32_t {
 struct RankRequest {
   CachePolicy policy = CachePolicy::kCombined;
   uint32_t presample_epochs = 1;  // K, for kCombined and kPresc
-  uint32_t epochs = 1;            // of the job, for kOptimal
+  uint32_t epochs = 1;            // number of the job's epochs, for kOptimal
   uint64_t random_seed = 0;       // for kRandom
   Reach reach;                    // for kCombined and kProbability
 };

@@ -21,9 +21,9 @@
 namespace gnnd {
 namespace {
 
-constexpr uint64_t kWriteBytes = uint64_t{4} << 20;  // of one write(2), for each thread
+constexpr uint64_t kWriteBytes = uint64_t{4} << 20;  // size of one write(2), for each thread
 
-// Rows [0, count) of float32 in a row type.
+// Converts rows [0, count) of float32 to a row type.
 Status Narrow(const float* from, uint64_t count, RowType type, std::byte* to) {
   switch (type) {
     case RowType::kFloat32:
@@ -76,7 +76,7 @@ Status ForRanges(uint32_t threads, uint64_t count, uint64_t grain,
   };
   const uint64_t ranges = (count + grain - 1) / grain;
   {
-    std::vector<std::jthread> others;  // end before what they use
+    std::vector<std::jthread> others;  // end before the variables that they use
     for (uint64_t i = 1; i < std::min<uint64_t>(threads, ranges); ++i) others.emplace_back(run);
     run();
   }

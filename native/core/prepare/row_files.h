@@ -10,18 +10,18 @@
 #include "core/base/status.h"
 #include "core/prepare/propagation.h"
 
-// The files of a propagation on their way to the disk. Each appears whole or not at all, so that
-// what is there is the journal: whoever goes on after a kill makes what is missing.
+// Writes the files of a propagation. Each appears whole or not at all, so that the files themselves
+// are the journal: after a kill, the next run makes the missing ones.
 
 namespace gnnd {
 
-// body(begin, end) for ranges of at most `grain` that make up [0, count), on that many threads; in
-// no order. The first failure is answered, and no range begins after it.
+// Calls body(begin, end) for ranges of at most `grain` that make up [0, count), on `threads`
+// threads, in any order. Returns the first failure; no range begins after it.
 Status ForRanges(uint32_t threads, uint64_t count, uint64_t grain,
                  const std::function<Status(uint64_t begin, uint64_t end)>& body);
 
-// Writes float32 rows in a row type. `rows` is called with ranges of `row_count` rows, in order,
-// and fills out[rows, columns]. kDatasetCorrupt when float16 lacks a number.
+// Float32 rows to be written. Several threads call `rows` for ranges within `row_count`; it fills
+// out[rows, columns].
 struct RowSource {
   uint64_t row_count = 0;
   uint64_t columns = 0;
@@ -30,7 +30,7 @@ struct RowSource {
 Status WriteRows(const RowSource& source, RowType type, const std::string& header,
                  const std::string& path, uint32_t threads);
 
-// A file of whole rows from files of some of their columns, in order, each without a header.
+// Joins files of some columns each, in order and without headers, into a file of whole rows.
 struct RowPart {
   std::string path;
   uint64_t row_bytes;
@@ -38,10 +38,10 @@ struct RowPart {
 Status JoinParts(std::span<const RowPart> parts, uint64_t row_count, const std::string& header,
                  const std::string& path);
 
-// Of rows of that type.
+// The .npy header of a file with rows of that type.
 std::string RowHeader(RowType type, uint64_t row_count, uint64_t columns);
 
-// Whether a file of exactly that size is there; one of another size is removed.
+// Whether the file exists with exactly this size; one of another size is removed.
 bool IsThere(const std::string& path, uint64_t bytes);
 
 struct DigestedFile {
@@ -50,7 +50,7 @@ struct DigestedFile {
   std::string sha256;
 };
 
-// Reads `folder`/`name`. kIo.
+// Hashes `folder`/`name`. kIo.
 Result<DigestedFile> DigestFile(const std::string& folder, const std::string& name);
 
 }  // namespace gnnd
