@@ -12,11 +12,11 @@
 namespace gnnd {
 namespace {
 
-// Two are never still: one call's reads end while the next one's are under way.
+// With two readers, one call's reads end while the next call's are already under way.
 constexpr size_t kReaders = 2;
-// DiskRows::kMostSlots are the staged one, one for each reader, and one that is full when it is
-// wanted. There are fewer where batches are huge: all of them together take no more than
-// kSlotsBytes, unless two take more.
+// DiskRows::kMostSlots slots are the staged one, one for each reader, and one that is ready when it
+// is wanted. Large batches have fewer: all slots together take at most kSlotsBytes, unless the two
+// that are always there take more.
 constexpr uint64_t kLeastSlots = 2;
 constexpr uint64_t kSlotsBytes = uint64_t{1} << 30;
 
@@ -35,7 +35,7 @@ Result<std::unique_ptr<RowReader>> DiskRows::Open(const RowReaderOptions& option
   const NpyType type = files[0].type();
   const uint64_t data_at = files[0].data_at();
   for (const NpyArray& file : files) {
-    // All headers are written alike, so that a run lies at the same place of every file.
+    // Headers are all written alike, so that a run lies at the same offset in every file.
     if (file.data_at() == data_at) continue;
     return Status(Code::kDatasetCorrupt,
                   file.file() + " has another header than " + files[0].file());
@@ -46,7 +46,7 @@ Result<std::unique_ptr<RowReader>> DiskRows::Open(const RowReaderOptions& option
   for (size_t i = 0; i < kReaders; ++i) {
     readers.push_back(GNND_VALUE(BulkReader::Open({options.paths, options.way, options.answer})));
   }
-  // A run lies in whole pages.
+  // A run is read in whole pages, so each may need two more.
   const uint64_t token_bytes = options.most_rows * row_bytes + 2 * kPageBytes * options.most_runs;
   const uint64_t slot_bytes = RoundUp(token_bytes, kPageBytes) * files.size();
   return Contained([&]() -> Result<std::unique_ptr<RowReader>> {
@@ -120,7 +120,7 @@ DiskRows::Slot* DiskRows::Find(std::span<const RowRun> runs) {
   return nullptr;
 }
 
-// A slot that nobody needs, for these runs from now on; null where there is none.
+// A slot that nobody needs, reserved for these runs from now on; null if there is none.
 DiskRows::Slot* DiskRows::TakeFor(std::span<const RowRun> runs, bool at_once) {
   Slot* found = nullptr;
   for (Slot& slot : slots_) {
@@ -141,7 +141,7 @@ DiskRows::Slot* DiskRows::TakeFor(std::span<const RowRun> runs, bool at_once) {
   return found;
 }
 
-// What comes next stays or is asked for, as far as there are slots.
+// Keeps or requests the runs of the next calls, as far as there are slots.
 void DiskRows::AskAhead(const NextRuns& next) {
   const auto most = static_cast<uint32_t>(slots_.size());
   const auto is_known = [&](uint32_t ahead) {

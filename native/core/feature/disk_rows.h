@@ -14,16 +14,16 @@
 
 namespace gnnd {
 
-// Rows read from disk, batches ahead: a few slots of memory, each for the rows of one call, and
-// threads that fill them past the page cache, so that the disk works on the next call's rows while
-// this one ends. A slot is filled again only when its rows were given up, and read only when it is
-// full.
+// Reads rows from disk, batches ahead. A few slots of memory each hold the rows of one call, and
+// threads fill them past the page cache, so that the disk reads the next call's rows while this
+// call's are used. A slot is filled again only after its rows were released, and used only when it
+// is full.
 class DiskRows final : public RowReader {
  public:
-  // Most slots that there are.
+  // Largest number of slots.
   static constexpr uint64_t kMostSlots = 4;
 
-  // `files` say where rows begin, and are let go of.
+  // `files` give the offset of the rows, and are closed afterwards.
   static Result<std::unique_ptr<RowReader>> Open(const RowReaderOptions& options,
                                                  std::vector<NpyArray> files);
   ~DiskRows() override;
@@ -34,10 +34,10 @@ class DiskRows final : public RowReader {
   std::string Describe() const override;
 
  private:
-  // A run in a slot's memory: at `at` of it the first row of the first token; the same run of the
-  // next token `token_bytes` after it.
+  // A run in a slot's memory: its first token's rows begin at `at`, those of each next token
+  // `token_bytes` further.
   struct Place {
-    uint32_t position;  // of its first row in the call
+    uint32_t position;  // number of its first row within the call
     uint32_t count;
     uint64_t at;
     uint64_t token_bytes;
@@ -49,7 +49,7 @@ class DiskRows final : public RowReader {
     std::vector<Place> places;
     std::vector<BulkRead> reads;
     HugeArray<std::byte> memory;
-    Status status;  // of kRead
+    Status status;  // of the read, in state kRead
   };
 
   DiskRows(const RowReaderOptions& options, uint64_t row_bytes, NpyType type, uint64_t data_at,
@@ -58,7 +58,7 @@ class DiskRows final : public RowReader {
   Status StartThreads();
   void Run(BulkReader* reader);
   Status Fill(BulkReader* reader, Slot* slot) const;
-  // Under the mutex.
+  // The next three are called with the mutex held.
   Slot* Find(std::span<const RowRun> runs);
   Slot* TakeFor(std::span<const RowRun> runs, bool at_once);
   void AskAhead(const NextRuns& next);
@@ -76,7 +76,7 @@ class DiskRows final : public RowReader {
   mutable std::mutex mutex_;  // guards states, runs and the next three
   std::condition_variable changed_;
   std::deque<Slot*> wanted_;
-  ReadWay way_;  // of whoever read last
+  ReadWay way_;  // the way of the latest read
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };

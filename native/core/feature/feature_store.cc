@@ -90,7 +90,7 @@ uint64_t BytesToRows(const std::byte* begin, const RowTable& table) {
 
 Result<std::byte*> FeatureStore::AllocateNearTable(uint64_t rows) {
   const uint64_t row_bytes = features_.row_bytes();
-  // Room to move the start to a whole number of rows from the table.
+  // One more row, so that the start can move to a whole number of rows from the table.
   const uint64_t bytes = RoundUp(rows * row_bytes + row_bytes, kHugePageBytes);
   Result<Mapping> memory = Mapping::Anonymous(bytes, {.near = AddressesNear(features_, bytes)});
   if (!memory.ok()) return Status(memory.status().code(), "a cache: " + memory.status().message());
@@ -141,7 +141,7 @@ void FeatureStore::Ask(std::span<const uint32_t> rows) const {
   GNND_CHECK(flat_);
   if (!on_disk()) return;
   for (const uint32_t row : rows) {
-    if (row - first_host_ >= features_.num_rows()) continue;  // cached; wraps below the first
+    if (row - first_host_ >= features_.num_rows()) continue;  // cached; wraps below the first row
     Advise({table_.row(row), table_.row_bytes()}, Advice::kWillNeed);
   }
 }
@@ -160,7 +160,7 @@ void FeatureStore::Read(std::span<const uint32_t> nodes, std::span<const uint32_
   GNND_CHECK(ranks.empty() || ranks.size() == nodes.size());
   if (num_tiers_ == 1) return CopyRows(features_, nodes, out);
   const uint64_t row_bytes = features_.row_bytes();
-  // A part at a time, so that the lists of rows stay in the processor's cache.
+  // Works in parts, so that the lists of rows stay in the processor's cache.
   constexpr size_t kPart = 1024;
   uint32_t rows[kPart];
   uint32_t to[kPart];

@@ -10,9 +10,9 @@
 #include "core/graph/row_table.h"
 
 // The only door to a batch's input rows. A row lies in a tier: the device's cache, which holds the
-// hottest rows, or behind it the whole table in the host's memory or on disk. Which tier a row
-// comes from never changes its bits. What lies in the memory of devices that the processor cannot
-// read, a kernel finds (row_placement.h); for them a store has what the host brings.
+// hottest rows, or behind it the whole table in the host's memory or on disk. The tier that a row
+// comes from never changes its bits. Rows in device memory that the processor cannot read are found
+// by a kernel (row_placement.h); a store then serves the rows that the host brings.
 
 namespace gnnd {
 
@@ -20,12 +20,12 @@ namespace gnnd {
 // faster than to fault or to read (also past the page cache) row by row.
 void AskForRows(const RowTable& table, std::span<const uint32_t> rows);
 
-// Rows on disk are asked for this many at a time, one such part ahead of the one that is read: many
-// reads are under way at once, and no more pages are wanted than a small host has.
+// Rows on disk are requested in parts of this many, one part ahead of the one being read: many
+// reads are under way at once, and no more pages are needed than a small host has.
 inline constexpr uint64_t kRowsPerAsk = uint64_t{16} << 10;
 
-// Calls ask(begin, end) and read(begin, end) for the parts of `rows` rows in order, each asked for
-// before the one ahead of it is read.
+// Calls ask(begin, end) and read(begin, end) for the parts of `rows` rows in order; each part is
+// requested before the part ahead of it is read.
 template <typename Ask, typename Read>
 void ReadInParts(uint64_t rows, const Ask& ask, const Read& read) {
   const auto end_of = [rows](uint64_t begin) { return std::min(begin + kRowsPerAsk, rows); };
@@ -40,33 +40,33 @@ void ReadInParts(uint64_t rows, const Ask& ask, const Read& read) {
 enum class Tier : uint32_t { kDevice = 0, kPeer = 1, kHost = 2, kDisk = 3 };
 inline constexpr uint32_t kNumTiers = 4;
 
-// What reading the rows of a batch moved, by tier. Each input node counts once.
+// Rows and bytes that the reads of a batch moved, by tier. Each input node counts once.
 struct TierTraffic {
   uint64_t rows[kNumTiers] = {};
   uint64_t bytes[kNumTiers] = {};
 };
 
-// A tier of a store: rows that lie together. Which node's row lies in which tier follows from the
-// node's hot rank alone, so that a device finds it by itself.
+// A tier of a store: rows that lie together. The node's hot rank alone decides the tier of its row,
+// so that a device can compute it by itself.
 struct TierRows {
   Tier kind = Tier::kHost;
   RowTable rows;          // in this process's memory
-  uint64_t end_rank = 0;  // has the rows of ranks below, as far as no tier before it has
-  bool by_rank = true;    // a row's number is its node's rank; else it is the node itself
-  uint32_t first = 0;     // in a flat store: the number of row 0 within table()
+  uint64_t end_rank = 0;  // holds the rows of ranks below, except those that an earlier tier has
+  bool by_rank = true;    // a row's number is its node's rank; otherwise the node id
+  uint32_t first = 0;     // in a flat store: the number of this tier's row 0 within table()
 };
 
-// Where a row lies: tiers()[tier].rows.row(row).
+// The place of a row: tiers()[tier].rows.row(row).
 struct RowPlace {
   uint32_t tier = 0;
   uint32_t row = 0;
   bool operator==(const RowPlace&) const = default;
 };
 
-// Addresses just below a table, where the kernel puts the next mapping anyway: to be wished for.
+// An address for Reserve::near just below a table, where the kernel puts the next mapping anyway.
 uintptr_t AddressesNear(const RowTable& table, uint64_t bytes);
 
-// Bytes from `begin` to the first place on that is a whole number of rows away from the table.
+// Bytes from `begin` to the next address that is a whole number of rows away from the table.
 uint64_t BytesToRows(const std::byte* begin, const RowTable& table);
 
 // The tiers of one Trainer's features, the fastest first; the last one has every node's row.
@@ -80,30 +80,30 @@ class FeatureStore {
  public:
   struct Options {
     RowTable features;  // a row a node, borrowed: must outlive the store
-    // Node of each rank, needed while Create runs; cache_rows of them are cached.
+                        // cache_rows of them are cached
     std::span<const uint32_t> order;
     uint64_t cache_rows = 0;
-    // The table is larger than the host's memory: what misses the cache counts as read from disk,
-    // and is to be asked for before it is read (Ask).
+    // The table is larger than the host's memory: cache misses count as read from disk, and are to
+    // be requested before they are read (Ask).
     bool on_disk = false;
     // Rows of the first ranks in the host's memory (host_tier.h), borrowed likewise; may be empty.
-    // Records must be marked that far.
+    // Records must carry the ranks of these rows.
     RowTable host{};
-    // The cached rows lie in memory of others (history_cache.h), from here on, a whole number of
-    // rows away from the table, and are there already; null: Create makes and fills a cache.
+    // Address of the cached rows if they lie in a history's memory (history_cache.h), a whole
+    // number of rows away from the table, and filled already; null: Create makes and fills a cache.
     const std::byte* lent = nullptr;
   };
 
   FeatureStore() = default;
 
   // Fills the cache. kInvalidArgument when sizes contradict each other; kShmAllocationFailed when
-  // there is no memory for the cache. Where no addresses within reach of the table are free, the
-  // store works without a cache: cache_rows() is 0.
+  // there is no memory for the cache. If no addresses within reach of the table are free, the store
+  // works without a cache: cache_rows() is 0.
   static Result<FeatureStore> Create(const Options& options);
 
   std::span<const TierRows> tiers() const { return {tiers_, num_tiers_}; }
 
-  // Of a node with this rank, kNoRank where none is known.
+  // The place of a node's row, given the node's rank; kNoRank if it is unknown.
   RowPlace PlaceOf(uint32_t node, uint32_t rank) const {
     uint32_t tier = 0;
     while (tier + 1 < num_tiers_ && rank >= tiers_[tier].end_rank) ++tier;
@@ -111,10 +111,10 @@ class FeatureStore {
   }
 
   uint64_t cache_rows() const { return cache_rows_; }
-  // That, before there was a border.
+  // cache_rows() before set_border was called.
   uint64_t most_cache_rows() const { return most_cache_rows_; }
-  // From the next read on, rows of these ranks and higher ones come from behind the cache, whatever
-  // lies in it. REQUIRES: a flat store.
+  // From the next read on, rows of `rank` and higher ranks come from behind the cache, whatever the
+  // cache holds. REQUIRES: a flat store.
   void set_border(uint64_t rank);
   uint64_t cache_bytes() const { return cache_rows_ * features_.row_bytes(); }
   bool on_disk() const { return num_tiers_ > 0 && tiers_[num_tiers_ - 1].kind == Tier::kDisk; }
@@ -122,7 +122,7 @@ class FeatureStore {
   // ---- a flat store -------------------------------------------------------------------------
 
   bool flat() const { return flat_; }
-  // Rows of all tiers. REQUIRES: flat().
+  // The rows of all tiers as one table. REQUIRES: flat().
   const RowTable& table() const { return table_; }
 
   // Row number within table() of each node, given its rank (or an empty `ranks`: all miss).
@@ -138,10 +138,10 @@ class FeatureStore {
 
   // Starts reading those nodes' rows that are on disk.
   void Ask(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks) const;
-  // The nodes' rows in the table's own type, to `out`: each tier's in one go.
+  // Reads the nodes' rows, in the table's own type, to `out`, tier by tier.
   void Read(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks, std::byte* out) const;
 
-  // What reading these rows moves.
+  // The traffic of reading these rows.
   TierTraffic TrafficOf(std::span<const uint32_t> nodes, std::span<const uint32_t> ranks) const;
 
  private:
@@ -149,7 +149,7 @@ class FeatureStore {
 
   // Null when no addresses within reach of the table are free.
   Result<std::byte*> AllocateNearTable(uint64_t rows);
-  // Numbers rows of both, if they are within reach of each other.
+  // Sets up row numbers for cache and table; false if they are out of each other's reach.
   bool Reach(const std::byte* cache, uint64_t rows);
   void AddTier(const TierRows& tier) { tiers_[num_tiers_++] = tier; }
 
@@ -159,7 +159,7 @@ class FeatureStore {
   uint32_t num_tiers_ = 0;
   bool flat_ = true;
   uint64_t most_cache_rows_ = 0;
-  uint64_t cache_rows_ = 0;    // the border: rows of lower ranks are read there
+  uint64_t cache_rows_ = 0;    // the border: rows of lower ranks are read from the cache
   uint32_t first_cached_ = 0;  // row number of rank 0
   uint32_t first_host_ = 0;    // row number of node 0
   Mapping memory_;

@@ -27,9 +27,9 @@ Result<HistoryCache> HistoryCache::Create(const HistoryConfig& config, const His
     skew = BytesToRows(begin, features);
     cache.rows_ = begin + skew;
   } else {
-    // The place is one of the file for all who map it; where it is mapped, only pages are to choose
-    // from. So it begins where the table does within a page, as far as that matters to rows: a file
-    // is mapped by pages, too.
+    // The row of rank 0 has one offset in the file for all who map it, and a mapping can move by
+    // whole pages only. So the offset within a page equals the table's, modulo the greatest common
+    // divisor of row and page.
     const auto table = reinterpret_cast<uintptr_t>(features.row(0));
     const uint64_t row_bytes = features.row_bytes();
     skew = table % std::gcd(row_bytes, kPageBytes);

@@ -13,7 +13,7 @@
 namespace gnnd {
 namespace {
 
-// Gathered, then written, while it is in the cache.
+// Bytes gathered and then written while they are in the cache.
 constexpr uint64_t kChunkBytes = uint64_t{256} << 10;
 
 HostTierHeader HeaderOf(const RowTable& features, uint64_t rows) {
@@ -56,7 +56,7 @@ Status FillHostTier(int fd, const HostTierOptions& options) {
   }
   const HostTierHeader header = HeaderOf(features, options.rows);
   GNND_TRY(SizeMemfd(fd, header.bytes));
-  // pwrite and not stores: memory that runs out is then an error and no signal.
+  // Uses pwrite, not stores: running out of memory is then an error, not a signal.
   const auto write = [fd](std::span<const std::byte> bytes, uint64_t at) {
     if (WriteAll(fd, bytes, at)) return Status::Ok();
     return SystemError(Code::kShmAllocationFailed, "writing the host tier of features");
@@ -88,7 +88,7 @@ Result<HostTier> HostTier::Attach(int fd, const RowTable& features, const Regist
   if (tier.bytes() < kPageBytes) return corrupted("shorter than its header");
   HostTierHeader header;
   std::memcpy(&header, tier.mapping_.data(), sizeof header);
-  // Bounded by the size first, so that the size computed from it cannot overflow.
+  // The rows are bounded by the size first, so that sizes computed from them cannot overflow.
   if (header.rows > tier.bytes() / features.row_bytes()) return corrupted("rows beyond its size");
   const HostTierHeader expected = HeaderOf(features, header.rows);
   if (std::memcmp(&expected, &header, sizeof header) != 0 || header.bytes != tier.bytes()) {

@@ -14,7 +14,7 @@
 namespace gnnd {
 
 std::vector<uint32_t> OrderByHotness(std::span<const float> hotness) {
-  // By digits, the last one first, each time keeping the order of equals: ties stay by rising id.
+  // A radix sort, last digit first, stable: ties stay in the order of ids.
   constexpr uint32_t kDigitBits = 11;
   constexpr uint32_t kDigits = 3;
   constexpr uint32_t kMask = (1U << kDigitBits) - 1;
@@ -22,7 +22,7 @@ std::vector<uint32_t> OrderByHotness(std::span<const float> hotness) {
   std::vector<uint64_t> from(hotness.size());  // key, id
   for (size_t v = 0; v < hotness.size(); ++v) {
     GNND_CHECK(hotness[v] >= 0.0F && std::isfinite(hotness[v]));
-    // Floats that are not negative compare as their bits do; complemented, hot ones come first.
+    // Non-negative floats compare like their bits; the complement puts hot nodes first.
     const uint32_t key = ~std::bit_cast<uint32_t>(hotness[v] + 0.0F);  // -0 becomes 0
     from[v] = uint64_t{key} << 32 | v;
     for (uint32_t d = 0; d < kDigits; ++d) {
@@ -32,7 +32,7 @@ std::vector<uint32_t> OrderByHotness(std::span<const float> hotness) {
   std::vector<uint64_t> to(hotness.size());
   for (uint32_t d = 0; d < kDigits; ++d) {
     uint32_t* const next = counts.data() + (d << kDigitBits);
-    // All have the same digit: counts, say, whose low bits are 0.
+    // Skips a digit that all keys share, such as the low bits of counts.
     if (std::find(next, next + kMask + 1, from.size()) != next + kMask + 1) continue;
     std::exclusive_scan(next, next + kMask + 1, next, 0U);
     for (const uint64_t entry : from) to[next[entry >> (32 + d * kDigitBits) & kMask]++] = entry;

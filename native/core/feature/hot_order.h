@@ -9,8 +9,8 @@
 #include "core/base/status.h"
 #include "core/graph/npy.h"
 
-// The one order that rules caching (design §6): nodes by hotness. A node's position in it is its
-// hot rank; every cache is a prefix, so a row's place in a cache is its node's rank.
+// The one order that all caching follows (design §6): nodes by hotness. A node's position in it is
+// its hot rank; every cache is a prefix, so a row's place in a cache is its node's rank.
 
 namespace gnnd {
 
@@ -18,19 +18,19 @@ namespace gnnd {
 // negative.
 std::vector<uint32_t> OrderByHotness(std::span<const float> hotness);
 
-// Rows that a cache of share `alpha` (0 to 1) of `num_nodes` holds: floor(alpha * num_nodes).
+// Rows in a cache of share `alpha` (0 to 1) of `num_nodes`: floor(alpha * num_nodes).
 uint64_t CacheRows(double alpha, uint32_t num_nodes);
 
 // Writes `order` and its inverse as a .npy file, uint32 [2, num_nodes]: row 0 the node of each
 // rank, row 1 the rank of each node. The file appears whole or not at all. kIo.
 Status WriteHotOrder(std::span<const uint32_t> order, const std::string& path);
 
-// Such a file, mapped: one copy in the page cache serves all executors.
+// A mapped file of WriteHotOrder: one copy in the page cache serves all executors.
 class HotOrder {
  public:
   HotOrder() = default;
 
-  // Errors: those of NpyArray::Open; kDatasetCorrupt when it is not of `num_nodes` nodes.
+  // Errors: those of NpyArray::Open; kDatasetCorrupt when it has another number of nodes.
   static Result<HotOrder> Open(const std::string& path, uint32_t num_nodes);
 
   std::span<const uint32_t> order() const { return all().first(num_nodes_); }  // node of a rank
@@ -43,10 +43,10 @@ class HotOrder {
   uint32_t num_nodes_ = 0;
 };
 
-// In a record: the node is in no Trainer's cache.
+// The rank in a record of a node that is in no Trainer's cache.
 inline constexpr uint32_t kNoRank = 0xFFFFFFFF;
 
-// Marks (M stage): ranks of a record's nodes. 4 bytes per node, on 2 MiB pages.
+// Looks up the ranks of a record's nodes (M stage). Takes 4 bytes per node, on 2 MiB pages.
 class RankTable {
  public:
   // Ranks from `largest_cache` on are kNoRank.

@@ -16,11 +16,11 @@ float LogOfComplement(double p) {
   return static_cast<float>(std::log1p(-std::min(p, kLargest)));
 }
 
-// Calls `visit(e)` for the entries of row v, whose targets' slots in `values` are asked for early.
+// Calls `visit(e)` for the entries of row v, and prefetches the slots of their targets in `values`.
 template <typename Visit>
 void ForEachEntry(const TopologyView& topology, uint32_t v, std::span<float> values,
                   const Visit& visit) {
-  // Far enough ahead that the random accesses overlap, near enough that lines are still there.
+  // Far enough ahead that random accesses overlap, near enough that lines are not evicted again.
   constexpr uint64_t kAhead = 24;
   const std::span<const uint32_t> indices = topology.indices;
   for (uint64_t e = topology.indptr[v]; e < topology.indptr[v + 1]; ++e) {
@@ -29,7 +29,7 @@ void ForEachEntry(const TopologyView& topology, uint32_t v, std::span<float> val
   }
 }
 
-// Share of row v's weight at each of its entries, from the row's alias table.
+// The share of row v's weight that each entry has, computed from the row's alias table.
 void WeightSharesOf(const TopologyView& topology, uint32_t v, std::vector<double>* shares) {
   const uint64_t degree = topology.degree(v);
   const AliasEntry* row = topology.alias.data() + topology.indptr[v];
@@ -72,15 +72,15 @@ void AddDraws(const TopologyView& topology, const SamplerOptions& sampler, int32
   }
 }
 
-// One hop of random walks: the walkers' expected places, step by step.
+// One hop of random walks: follows the walkers' expected positions, step by step.
 void AddWalks(const TopologyView& topology, const WalkOptions& walk, int32_t neighbours,
               std::span<const float> expanded, std::span<float> log_missed) {
-  std::vector<float> walkers(expanded.begin(), expanded.end());  // each stands for walk.walks
+  std::vector<float> walkers(expanded.begin(), expanded.end());  // each stands for walk.walks walks
   std::vector<float> next(topology.num_nodes());
   const double goes_on = 1.0 - walk.restart_prob;
-  double steps = 0;  // of a walk, expected
+  double steps = 0;  // expected steps of a walk
   for (uint32_t t = 0; t < walk.length; ++t) steps += std::pow(goes_on, t);
-  // Of the nodes that the walks visit, so many are kept.
+  // Share of the visited nodes that is kept.
   const double kept = std::min(1.0, neighbours / (walk.walks * steps));
   for (uint32_t t = 0; t < walk.length; ++t) {
     std::fill(next.begin(), next.end(), 0.0F);
@@ -123,7 +123,7 @@ Hotness ProbabilityHotness(const TopologyView& topology, std::span<const uint32_
   const double batches =
       std::max(1.0, std::ceil(static_cast<double>(train_nodes.size()) / reach.batch_size));
   Hotness reached(num_nodes);
-  // Every training node is a seed once an epoch, in one of the batches.
+  // Every training node is a seed in exactly one batch of an epoch.
   for (const uint32_t node : train_nodes) reached[node] = static_cast<float>(1.0 / batches);
   Hotness expanded = reached;
   std::vector<float> log_missed(num_nodes);

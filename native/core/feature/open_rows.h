@@ -7,8 +7,8 @@
 
 namespace gnnd {
 
-// A reader of the options' tier. Errors are those of NpyArray::Open; kDatasetCorrupt when a file is
-// not a matrix of the expected shape, or not one of a row type.
+// Opens a reader for the tier in `options`. Errors are those of NpyArray::Open; kDatasetCorrupt
+// when a file is not a matrix of the expected shape, or has no row type.
 Result<std::unique_ptr<RowReader>> OpenRows(const RowReaderOptions& options);
 
 }  // namespace gnnd
