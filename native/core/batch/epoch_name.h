@@ -7,7 +7,7 @@
 
 namespace gnnd {
 
-// An epoch for people, by its number in a batch key: the reserved ones are none of the job's.
+// Names an epoch for people by its number in a batch key, reserved numbers included.
 inline std::string EpochName(uint32_t epoch) {
   if (epoch < kEvaluationEpoch) return "epoch " + std::to_string(epoch);
   if (epoch == kTrialEpoch) return "the trial that comes before epoch 0";

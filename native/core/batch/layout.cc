@@ -36,13 +36,13 @@ uint64_t RecordLayout::AddSection(uint64_t elements) {
   return at;
 }
 
-// Bounds of nodes and edges, hop by hop.
+// Computes the bounds of nodes and edges, hop by hop.
 Status RecordLayout::AddBounds(const SampleLimits& limits) {
-  // Destinations of a hop are distinct, so neither they nor, drawn once, their in-edges exceed the
-  // graph's.
+  // Destinations of a hop are distinct, so they cannot exceed the graph's nodes, nor their
+  // in-edges, if drawn once, the graph's edges.
   uint64_t nodes = std::min(limits.batch_size, limits.num_nodes);
   uint64_t frontier = nodes;  // rows that the hop draws
-  uint64_t shared_edges = 0;  // of all hops so far, where they share their rows
+  uint64_t shared_edges = 0;  // edges of all hops so far, if they share their rows
   for (uint32_t h = 0; h < num_hops_; ++h) {
     const int32_t fanout = limits.fanouts[h];
     uint64_t edges = limits.num_edges;
@@ -103,7 +103,7 @@ Result<RecordLayout> RecordLayout::Of(const SampleLimits& limits) {
       hop.self_weight_at = first.self_weight_at;
     }
   }
-  // Written after the sample is made (M stage), so it is the last section.
+  // Written after the sample (M stage), so it is the last section.
   if (limits.hot_ranks) layout.ranks_at_ = layout.AddSection(layout.max_nodes_);
   return layout;
 }

@@ -9,42 +9,42 @@
 #include "core/batch/sample.h"
 #include "core/draw/labor.h"
 
-// Where each section of a job's records lies (docs/formats/record.md). Computed once per job from
-// what its largest possible sample could hold; every process that knows the limits computes the
-// same layout. The result is a size in virtual memory: a record touches only what it fills.
+// Where each section of a job's records lies (docs/formats/record.md). It is computed once per job
+// from the bounds of its largest possible sample; every process that knows the limits computes the
+// same layout. Its size is virtual memory: a record touches only the pages that it fills.
 
 namespace gnnd {
 
-// Fanout of a hop that takes every in-neighbour.
+// The fanout of a hop that takes every in-neighbour.
 inline constexpr int32_t kFullNeighbourhood = -1;
 
 // Largest finite fanout: a group of 16 rows is in flight at once and must stay small.
 inline constexpr int32_t kMaxFanout = 4096;
 
-// Which nodes a hop expands.
+// The nodes that a hop expands.
 enum class Expansion : uint32_t {
-  kAll = 1,  // every node so far, drawn anew at each hop (as DGL)
-  kNew = 2,  // only those that the hop before found; each node has one row in a sample (as PyG)
+  kAll = 1,  // every node so far, drawn anew at each hop (as DGL does)
+  kNew = 2,  // nodes that the last hop found; each node has one row in a sample (as PyG does)
 };
 
-// What bounds the edges of a row beside its degree.
+// The bound on the edges of a row, beside its degree.
 enum class RowBound : uint32_t {
   kFanout,   // at most fanout edges of the graph, each once
   kRepeats,  // at most fanout, not bounded by the graph's edges
   kLabor,    // at most MaxLaborRow(fanout) edges of the graph, each once
 };
 
-// What bounds a sample.
+// The bounds of a sample.
 struct SampleLimits {
   uint32_t num_nodes = 0;
   uint64_t num_edges = 0;
   uint32_t batch_size = 0;       // seeds
   std::vector<int32_t> fanouts;  // hop 0 (at the seeds) first; kFullNeighbourhood takes all
-  bool edge_weights = false;     // a section for them
-  bool self_weights = false;     // a section for them; only with edge weights
+  bool edge_weights = false;     // the record has a section of edge weights
+  bool self_weights = false;     // the record has a section of self weights; only with edge weights
   RowBound rows = RowBound::kFanout;
   Expansion expansion = Expansion::kAll;
-  bool hot_ranks = false;  // a section for the input nodes' hot ranks
+  bool hot_ranks = false;  // the record has a section of the input nodes' hot ranks
 };
 
 // Bounds and section offsets (bytes from the record's start) of one hop's block. With
@@ -62,10 +62,10 @@ class RecordLayout {
  public:
   // Sections start on page boundaries, so that an untouched one costs no memory.
   static constexpr uint64_t kSectionAlignment = kPageBytes;
-  // Every section may be overrun by this much, so that writers need no care at its end.
+  // Every section may be overrun by this much, so that writers need no special case at its end.
   static constexpr uint64_t kSectionSlackBytes = 64;
 
-  // kInvalidArgument names the limit that cannot be: no nodes or seeds, a number of hops outside
+  // kInvalidArgument names the impossible limit: no nodes or seeds, a number of hops outside
   // 1..kMaxHops, a fanout that is neither -1 nor 1..kMaxFanout, a bound that needs more than 32
   // bits.
   static Result<RecordLayout> Of(const SampleLimits& limits);

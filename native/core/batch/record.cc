@@ -116,7 +116,7 @@ class Chain {
   uint32_t found(uint32_t type) const { return found_[type]; }
 
  private:
-  // Hops follow each other, and the relations within a hop.
+  // Checks that hops follow each other, and relations within a hop.
   Status AddHop(uint32_t index) {
     const BlockEntry& block = header_.blocks[index];
     if (index == 0) return block.hop == 0 ? Status::Ok() : CorruptedBlock(index, "hop");
@@ -130,7 +130,7 @@ class Chain {
   }
 
   const RecordHeader& header_;
-  std::array<uint32_t, kMaxNodeTypes> at_hop_{};  // nodes that were there before the hop
+  std::array<uint32_t, kMaxNodeTypes> at_hop_{};  // nodes known before the hop
   std::array<uint32_t, kMaxNodeTypes> found_{};
 };
 
@@ -157,8 +157,8 @@ Status CheckBlock(const RecordHeader& header, uint32_t index) {
   return Status::Ok();
 }
 
-// Every section starts on a boundary behind its predecessor and lies within the slot, and both
-// sums are right.
+// Checks that every section starts on a boundary after its predecessor and lies within the slot,
+// and that both sums are right.
 Status CheckSections(const RecordHeader& header, uint64_t slot_bytes) {
   uint64_t end = header.bytes();
   uint64_t payload = header.bytes();
@@ -187,8 +187,8 @@ Status CheckTables(const RecordHeader& header, uint64_t slot_bytes) {
   return CheckSections(header, slot_bytes);
 }
 
-// Nothing that follows indptr or src leaves the record, whatever it says. A linear pass without
-// branches; where rows are shared, over those that the block before has not.
+// Checks that no element of indptr or src leads out of the record. A linear pass without branches;
+// with shared rows, it covers only those that the previous block lacks.
 Status CheckRows(const RecordHeader& header, uint32_t index, const std::byte* base) {
   const BlockEntry& block = header.blocks[index];
   const uint32_t* indptr = WordsAt(base, block.indptr_at);
@@ -210,7 +210,7 @@ Status CheckRows(const RecordHeader& header, uint32_t index, const std::byte* ba
   return Status::Ok();
 }
 
-// What the shallow check leaves out: ids are unique, new nodes stand in order of first occurrence.
+// The checks that only `deep` makes: ids are unique, new nodes stand in order of first occurrence.
 Status CheckOrder(const Sample& sample) {
   std::vector<uint32_t> seen;
   for (uint32_t t = 0; t < sample.num_node_types(); ++t) {
@@ -298,7 +298,7 @@ Result<Sample> OpenRecord(std::span<const std::byte> slot, bool deep) {
   GNND_TRY(CheckHeader(header));
   if (slot.size() < header.bytes()) return Corrupted("the slot is smaller than its tables");
   GNND_TRY(CheckTables(header, slot.size()));
-  // All sections lie within the slot now.
+  // The sections were checked to lie within the slot.
   for (uint32_t b = 0; b < header.num_blocks; ++b) GNND_TRY(CheckRows(header, b, slot.data()));
   const Sample sample = SampleOf(header, slot.data());
   if (deep) GNND_TRY(CheckOrder(sample));

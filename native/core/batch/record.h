@@ -8,15 +8,16 @@
 #include "core/draw/batch_key.h"
 
 // A record is a sample as it lies in a queue slot (docs/formats/record.md draws it). This header is
-// for those who write records and for the one function that reads them; everybody else works with
-// the Sample that it gives.
+// for writers of records and for the one function that reads them; all other code works with the
+// Sample that this function returns.
 //
-// The slot is sparse virtual memory, so every section has a fixed place, computed once per job from
-// bounds; a record touches only the pages it needs. Byte offsets count from the record's start.
+// The slot is sparse virtual memory: every section has a fixed place, computed once per job from
+// bounds, and a record touches only the pages that it needs. Byte offsets count from the record's
+// start.
 //
-// Where each hop expands only new nodes (Expansion::kNew) a node has one row in the whole sample.
-// All blocks then share the sections of one compressed matrix: block h is its first num_dst rows
-// and their num_edges edges. A reader that goes block by block need not know.
+// If each hop expands only new nodes (Expansion::kNew), a node has one row in the whole sample. All
+// blocks then share the sections of one compressed matrix: block h is its first num_dst rows and
+// their num_edges edges. A reader that goes block by block need not care.
 
 namespace gnnd {
 
@@ -26,7 +27,7 @@ inline constexpr uint32_t kRecordIdBytes = 4;  // the only width of ids so far
 
 // The nodes of one type.
 struct NodeEntry {
-  uint32_t id_bytes;  // of a global id
+  uint32_t id_bytes;  // bytes of a global id
   uint32_t num_nodes;
   uint32_t num_seeds;
   uint32_t reserved;
@@ -44,7 +45,7 @@ struct BlockEntry {
   uint32_t num_dst;
   uint32_t num_src;
   uint32_t num_edges;
-  uint32_t id_bytes;        // of a local id and of an offset in indptr
+  uint32_t id_bytes;        // bytes of a local id and of an offset in indptr
   uint64_t indptr_at;       // uint32[num_dst + 1]
   uint64_t src_at;          // uint32[num_edges], batch-local source rows
   uint64_t weight_at;       // float[num_edges], 0 = the record has no edge weights
@@ -63,16 +64,16 @@ struct RecordHeader {
   uint32_t num_node_types;
   uint32_t num_blocks;
   uint64_t payload_bytes;  // header and all sections; what the queue's byte budget counts
-  uint64_t extent_bytes;   // end of the last section touched; a slot beyond it is untouched
+  uint64_t extent_bytes;   // end of the last section; the slot is untouched beyond it
   uint64_t reserved;
   NodeEntry nodes[kMaxNodeTypes];
-  BlockEntry blocks[kMaxBlocks];  // what lies beyond num_blocks is no part of the record
+  BlockEntry blocks[kMaxBlocks];  // only the first num_blocks belong to the record
 
-  // Of the header itself.
+  // Size of the header without unused blocks.
   uint64_t bytes() const {
     return sizeof(RecordHeader) - (kMaxBlocks - num_blocks) * sizeof *blocks;
   }
-  // All blocks are prefixes of the last one's rows.
+  // Whether all blocks are prefixes of the last block's rows.
   bool shares_rows() const { return num_blocks > 1 && blocks[1].src_at == blocks[0].src_at; }
 };
 static_assert(sizeof(RecordHeader) == 64 + kMaxNodeTypes * 32 + kMaxBlocks * 64);
@@ -81,17 +82,17 @@ static_assert(sizeof(RecordHeader) <= 4096);  // the first section is on the nex
 // A header without tables: magic, version, kind and key are set.
 RecordHeader RecordHeaderOf(SampleKind kind, const BatchKey& key);
 
-// Sets payload_bytes and extent_bytes to what the tables say, and writes the header: from then on
-// the slot holds a record. Sections that share their place count once.
+// Sets payload_bytes and extent_bytes from the tables and writes the header, which makes the slot a
+// record. Sections that share their place count once.
 void WriteHeader(RecordHeader* header, std::span<std::byte> slot);
 
-// The sample that a slot holds. Checks the header, every section against the slot's bytes, and
-// every element of indptr and src, so that whoever follows them stays within the record;
-// kShmCorrupted otherwise. Node ids are the reader's to check, who knows the graph. With `deep`,
-// also order and uniqueness (tests).
+// The sample in a slot. Checks the header, every section against the slot's size, and every element
+// of indptr and src, so that users of the sample stay within the record; kShmCorrupted otherwise.
+// Node ids are checked by the caller, who knows the graph. With `deep`, also checks order and
+// uniqueness (tests).
 Result<Sample> OpenRecord(std::span<const std::byte> slot, bool deep = false);
 
-// The header of a record that this process has just written itself, and what it says, unchecked.
+// Header and sample of a record that this process has just written itself, unchecked.
 RecordHeader& OwnHeader(std::span<std::byte> slot);
 Sample OwnSample(std::span<std::byte> slot);
 

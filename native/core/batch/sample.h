@@ -7,13 +7,13 @@
 #include "core/base/check.h"
 #include "core/draw/batch_key.h"
 
-// What a Sampler makes of a batch, as those see it who work with it: models, extraction, pruning.
-// Spans and numbers only: where they lie, and in which format, is record.h's matter.
+// A sample is what a Sampler makes of a batch, as its users see it: models, extraction, pruning. It
+// consists of spans and numbers; record.h knows where they lie and in which format.
 //
-// Node ids are global ids, of a type each; all other ids are local to the batch: positions in the
+// Node ids are global ids within a type; all other ids are local to the batch: positions in the
 // list of nodes of their type.
 //
-// What always holds (OpenRecord checks it):
+// Invariants, which OpenRecord checks:
 //   1. nodes(t)[0 .. num_seeds(t)) are the seeds in batch order; ids are unique within a type;
 //   2. blocks stand by hop, hop 0 at the seeds, and within a hop by relation. A block's
 //      destinations are all nodes of dst_type that were there before its hop, its sources are
@@ -21,11 +21,11 @@
 //      nodes in order of first occurrence;
 //   3. indptr is monotone from 0 to the number of edges; src[e] < num_src, in the order drawn.
 //
-// Datasets have one type of nodes and one relation today: a block a hop, block(h) that of hop h,
-// and block(h + 1) has num_dst = block(h).num_src.
+// Datasets have one type of nodes and one relation today, so there is one block per hop: block(h)
+// is that of hop h, and block(h + 1) has num_dst = block(h).num_src.
 //
-// A pruned sample is no record's: what it lists are the last block's sources (3 holds, 1 and 2 do
-// not), and blocks name their rows.
+// A pruned sample belongs to no record: its list holds the last block's sources (3 holds, 1 and 2
+// do not), and each block names its own rows.
 
 namespace gnnd {
 
@@ -50,8 +50,8 @@ struct BlockView {
   uint32_t relation = 0;
   uint32_t dst_type = 0;
   uint32_t src_type = 0;
-  // [num_src], of a pruned sample (core/history/prune.h): global ids of the source rows, the
-  // destinations' first. Empty: they are the first ones of the sample's list.
+  // [num_src], only in a pruned sample (core/history/prune.h): global ids of the source rows, the
+  // destinations' first. Empty: the source rows are the first ones of the sample's list.
   std::span<const uint32_t> nodes{};
 };
 
@@ -61,7 +61,7 @@ class Sample {
   Sample() = default;
   Sample(SampleKind kind, const BatchKey& key) : kind_(kind), key_(key) {}
 
-  // Nodes of the next type, which are numbered from 0. `ranks` is empty, or their hot ranks.
+  // Adds the nodes of the next type, counting from 0. `ranks` holds their hot ranks or is empty.
   void AddNodes(std::span<const uint32_t> nodes, uint32_t num_seeds,
                 std::span<const uint32_t> ranks) {
     GNND_CHECK(num_node_types_ < kMaxNodeTypes);
@@ -84,14 +84,14 @@ class Sample {
   uint32_t num_blocks() const { return num_blocks_; }
   const BlockView& block(uint32_t index) const { return blocks_[index]; }
   uint32_t num_hops() const { return num_blocks_ == 0 ? 0 : blocks_[num_blocks_ - 1].hop + 1; }
-  // Of one type of nodes and one relation: block(h) is hop h's.
+  // Whether there is one type of nodes and one relation, so that block(h) is hop h's.
   bool homogeneous() const { return num_node_types_ == 1 && num_blocks_ == num_hops(); }
 
   // All blocks are prefixes of the last one's rows (record.h).
   bool shares_rows() const {
     return num_blocks_ > 1 && blocks_[1].src.data() == blocks_[0].src.data();
   }
-  // Edges drawn, all blocks.
+  // Edges drawn, over all blocks.
   uint64_t num_edges() const {
     uint64_t total = 0;
     for (uint32_t b = shares_rows() ? num_blocks_ - 1 : 0; b < num_blocks_; ++b) {
