@@ -11,10 +11,10 @@
 namespace gnnd {
 namespace {
 
-// Nodes whose lines are asked for together: reads of their entries, then of their places.
+// Nodes whose memory is prefetched together: first their entries, then their places.
 constexpr size_t kLookUpAtOnce = 32;
 
-// Of the arrays before the rows, from the first byte on.
+// Offsets of the arrays before the rows.
 struct Places {
   uint64_t places_at;
   uint64_t rows_at;
@@ -30,7 +30,7 @@ Places PlacesOf(const HistoryShape& shape) {
   return at;
 }
 
-// Of embeddings and features.
+// Size of the rows that embeddings and features share.
 uint64_t SharedBytes(const HistoryShape& shape) {
   return std::max(shape.bytes, shape.feature_rows * shape.feature_bytes);
 }
@@ -41,9 +41,9 @@ HistoryVerdict JudgeByGradient(std::span<const float> norms, std::span<const uin
                                double share) {
   GNND_CHECK(norms.size() == from_history.size() && share >= 0 && share <= 1);
   const size_t rows = norms.size();
-  // A share such as 0.29 is a little less than it says.
+  // Adds 1e-9 because a share such as 0.29 is stored slightly too small.
   const auto kept = static_cast<size_t>(std::floor(share * static_cast<double>(rows) + 1e-9));
-  // Bits of floats that are not negative are in the floats' order; the row decides ties.
+  // Bits of non-negative floats sort like the floats; the row decides ties.
   std::vector<uint64_t> keys(rows);
   for (size_t row = 0; row < rows; ++row) {
     const float norm = std::isnan(norms[row]) ? std::numeric_limits<float>::infinity() : norms[row];
@@ -70,7 +70,7 @@ uint64_t HistoryBuffer::Pitch(uint32_t row_bytes) { return RoundUp(row_bytes, 16
 uint64_t HistoryBuffer::MostPlaces(const HistoryShape& shape) {
   GNND_CHECK(shape.embedding_bytes > 0);
   if (shape.t_stale == 0) return 0;
-  // Places are 32 bits, one number of which says "none".
+  // Places have 32 bits, and one number means "none".
   return std::min<uint64_t>(shape.bytes / Pitch(shape.embedding_bytes), kNoEmbedding - 1);
 }
 
@@ -143,7 +143,7 @@ std::optional<uint32_t> HistoryBuffer::Held(uint32_t level, uint32_t node) const
   const uint32_t named = PlaceOf(level, node);
   if (named == 0) return std::nullopt;
   const Place& place = places_[named - 1];
-  // Others may have been written there since.
+  // Another node may have been written there since.
   if (place.node != node || place.level != level) return std::nullopt;
   return named - 1;
 }
@@ -174,8 +174,8 @@ void HistoryBuffer::FindAll(uint32_t level, std::span<const uint32_t> nodes, uin
 
 void HistoryBuffer::Evict(uint32_t level, uint32_t node) { PlaceOf(level, node) = 0; }
 
-// For what Store is about to touch of the next nodes: their entries, and those of whom they
-// replace.
+// Prefetches what Store touches next for these nodes: their entries, and those of the nodes that
+// they replace.
 void HistoryBuffer::AskForStored(uint32_t level, std::span<const uint32_t> nodes,
                                  uint64_t begin) const {
   const PrefetchLevel nearest = BestPrefetchLevel();
@@ -195,7 +195,7 @@ std::vector<uint32_t> HistoryBuffer::Store(uint32_t level, std::span<const uint3
   const uint64_t period = shape_.t_stale == kNoStale ? 0 : version / shape_.t_stale;
   if (period != state_.period && state_.went_round == 0) state_.head = 0;
   state_.period = period;
-  // Features make room before anything is written.
+  // Extends the embeddings' part, which gives up feature rows, before anything is written.
   state_.extent = std::max(state_.extent, std::min(most_places_, state_.head + count));
   std::vector<uint32_t> stored;
   stored.reserve(count);

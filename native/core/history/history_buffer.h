@@ -8,7 +8,7 @@
 
 #include "core/base/mapping.h"
 
-// Stored embeddings (FreshGNN, PVLDB 17(6), sections 3.2 and 3.3): which are worth keeping, and one
+// Stored embeddings (FreshGNN, PVLDB 17(6), sections 3.2 and 3.3): which to keep, and the
 // allocation that they share with cached feature rows. job_history.h makes a job's memory of it.
 
 namespace gnnd {
@@ -20,61 +20,61 @@ struct HistoryVerdict {
   std::vector<uint32_t> evicted;   // rows that came from history and are to be forgotten, ascending
 };
 
-// Of a level's live rows those are kept whose gradients are smallest: floor(share * rows) of them,
-// ties by lower row; a norm that is no number counts as the largest. Of these, computed rows are
-// admitted; rows of history stay, with the age they have; other rows of history are evicted. Only
-// the order of norms counts, not their scale. `from_history` has one byte a row. REQUIRES: share in
-// [0, 1], no norm below 0.
+// Keeps those of a level's live rows whose gradients are smallest: floor(share * rows) rows, ties
+// by lower row; a NaN norm counts as the largest. Of the kept rows, computed ones are admitted and
+// rows from history stay with their age; other rows from history are evicted. Only the order of
+// norms counts, not their scale. `from_history` has one byte a row. REQUIRES: share in [0, 1], no
+// norm below 0.
 HistoryVerdict JudgeByGradient(std::span<const float> norms, std::span<const uint8_t> from_history,
                                double share);
 
 // --- where they lie
 
 inline constexpr uint64_t kNoStale = UINT64_MAX;      // embeddings never grow too old
-inline constexpr uint32_t kNoEmbedding = UINT32_MAX;  // of places: there is none
+inline constexpr uint32_t kNoEmbedding = UINT32_MAX;  // a place number that means "none"
 
 struct HistoryShape {
-  uint64_t bytes = 0;  // that embeddings may take
+  uint64_t bytes = 0;  // available to embeddings
   uint32_t embedding_bytes = 0;
-  // Cached feature rows in the same allocation, which is as large as the larger of both: so many as
-  // long as embeddings leave them room; 0: there are none.
+  // Cached feature rows in the same allocation, whose size is the larger of both needs: this many
+  // unless embeddings need their room; 0: none.
   uint64_t feature_rows = 0;
   uint32_t feature_bytes = 0;
-  uint32_t levels = 1;  // that keep embeddings; all equally wide
+  uint32_t levels = 1;  // levels that keep embeddings; all have rows of the same width
   uint32_t num_nodes = 0;
-  uint64_t t_stale = 0;  // versions that an embedding may be old; 0: nothing is stored
-  // Versions before this one store nothing: embeddings change too much at first.
+  uint64_t t_stale = 0;  // largest age of a usable embedding, in versions; 0: nothing is stored
+  // Versions before this one store nothing, because embeddings change too much at first.
   uint64_t start_version = 0;
 };
 
-// All that changes but what the arrays hold: the same state and the same calls give the same state.
+// All mutable state apart from the arrays: the same state and the same calls give the same state.
 struct HistoryState {
   uint64_t head = 0;    // the next place to write
   uint64_t extent = 0;  // places from here on were never written
   uint64_t went_round = 0;
   uint64_t period = 0;
-  uint64_t overwritten = 0;  // still fresh, for want of places
+  uint64_t overwritten = 0;  // embeddings that were still fresh, for want of places
 
   bool operator==(const HistoryState&) const = default;
 };
 
-// Two ends of one allocation: cached feature rows lie from its start on in the order of their
-// ranks, the hottest first; embeddings grow from its end towards them, and round and round in what
-// they have reached. Where they reach feature rows, the coldest
-// of these are given up for good: `features()`, the border in rank space, falls. It follows from
-// the places that were ever written, so it is a function of the calls as everything else here.
+// Two uses share one allocation: cached feature rows lie at its start in the order of their ranks,
+// the hottest first; embeddings grow from its end towards them, and circulate in the part that they
+// have reached. When they reach feature rows, the coldest of these are given up for good:
+// `features()`, the first rank without a row, falls. It follows from the places that were ever
+// written, so it is a function of the calls like everything else here.
 //
 // Feature rows lie as in a table, without gaps, and may begin some bytes later, so that they are a
 // whole number of rows away from the table of all rows (FeatureStore).
 //
 // An embedding is found while its place still holds it and its age, in versions, is at most
-// t_stale. So whatever is overwritten or too old disappears by itself, and nobody sweeps. Every
-// t_stale versions writing starts again at the front, as long as it never reached its end: old
-// places are used before new ones are taken from the features. All O(1) but for the rows written;
-// the outcome depends on the order of calls alone.
+// t_stale: overwritten or stale embeddings disappear without any sweep. Every t_stale versions
+// writing restarts at the front, as long as it never reached the end: old places are reused before
+// new ones are taken from the features. All calls are O(1) per row; the outcome depends on the
+// order of calls alone.
 //
-// Calls that change it may be interrupted and made again from the state before them: they then
-// leave what they would have left (job_history.h), as long as none stores what another one evicts.
+// A call that changes the buffer may be interrupted and repeated from the state before it, and then
+// leaves the same result (job_history.h), as long as no call stores what another one evicts.
 class HistoryBuffer {
  public:
   struct Place {
@@ -83,9 +83,9 @@ class HistoryBuffer {
     uint64_t version;
   };
 
-  // A buffer may be too small for any embedding, or any feature. Throws std::bad_alloc.
+  // The buffer may be too small for any embedding, or any feature. Throws std::bad_alloc.
   explicit HistoryBuffer(const HistoryShape& shape);
-  // In memory of others: BytesOf bytes from a page on, zero where nobody has written.
+  // Uses others' memory: BytesOf bytes from a page boundary on, initially zero.
   HistoryBuffer(const HistoryShape& shape, std::byte* memory);
   static uint64_t BytesOf(const HistoryShape& shape);
   static uint64_t MostPlaces(const HistoryShape& shape);
@@ -95,48 +95,48 @@ class HistoryBuffer {
   const HistoryState& state() const { return state_; }
   void set_state(const HistoryState& state) { state_ = state; }
 
-  // Where the rows begin in the memory, from a page on, and how many bytes they take with all that
-  // lies between them.
+  // Offset of the rows in the memory, a multiple of a page, and their size with all gaps between
+  // them.
   static uint64_t RowsAt(const HistoryShape& shape);
   static uint64_t RowsBytes(const HistoryShape& shape);
-  // The bytes before feature rows may be fewer than this; a page at least.
+  // Upper bound (exclusive) of the bytes before the feature rows; at least a page.
   static uint64_t FeatureSlack(const HistoryShape& shape);
 
-  // Feature rows there is room for: ranks below it. Whoever owns the buffer fills them.
+  // Feature rows that there is room for: ranks below it. The owner of the buffer fills them.
   uint64_t features() const;
-  // The row of rank 0, behind so many bytes. REQUIRES: skew < FeatureSlack.
+  // Address of rank 0's row, `skew` bytes after the start. REQUIRES: skew < FeatureSlack.
   std::byte* features_at(uint64_t skew);
 
-  // Where the embedding of a node lies, however old it is.
+  // The place of a node's embedding, however old it is.
   std::optional<uint32_t> Held(uint32_t level, uint32_t node) const;
-  // Likewise, if it may be used at `version`.
+  // The place of a node's embedding if it may be used at `version`.
   std::optional<uint32_t> Find(uint32_t level, uint32_t node, uint64_t version) const;
-  // The same of many: kNoEmbedding where there is none. As long as `nodes`.
+  // Find for many nodes: kNoEmbedding where there is none. `found` is as long as `nodes`.
   void FindAll(uint32_t level, std::span<const uint32_t> nodes, uint64_t version,
                std::span<uint32_t> found) const;
-  // REQUIRES: found, and nothing stored since.
+  // REQUIRES: `place` was found, and nothing was stored since.
   std::span<const std::byte> embedding(uint32_t place) const;
   uint64_t AgeOf(uint32_t place, uint64_t version) const {
     return version - places_[place].version;
   }
 
   // Makes room for the embeddings of distinct `nodes` at `version` and returns their places, in
-  // order; the caller writes them. As many as embeddings may take at once: of more the first are
-  // stored. Feature rows may be given up: reads of them come first. REQUIRES: versions do not fall.
+  // order; the caller writes them. If they exceed the places for embeddings, only the first are
+  // stored. Feature rows may be given up, so read them first. REQUIRES: versions do not fall.
   std::vector<uint32_t> Store(uint32_t level, std::span<const uint32_t> nodes, uint64_t version);
   std::span<std::byte> embedding_to_write(uint32_t place);
 
-  // Forgets one, if it is there.
+  // Forgets an embedding if it is stored.
   void Evict(uint32_t level, uint32_t node);
 
-  uint64_t embedding_places() const { return state_.extent; }  // ever written
+  uint64_t embedding_places() const { return state_.extent; }  // number of places ever written
   uint64_t overwritten() const { return state_.overwritten; }
 
-  // What a place holds, if that can still be found at some version; `place` is below
+  // The content of a place if it can still be found at some version; `place` is below
   // embedding_places().
   std::optional<Place> NamedAt(uint32_t place) const;
-  // Puts back what NamedAt gave; the caller writes the embedding. REQUIRES: a buffer of this state
-  // that is otherwise empty.
+  // Restores a place that NamedAt returned; the caller writes the embedding. REQUIRES: a buffer
+  // with this state that is otherwise empty.
   void PutBack(uint32_t place, const Place& holds);
 
  private:
@@ -151,7 +151,7 @@ class HistoryBuffer {
   uint64_t most_places_;
   HistoryState state_;
   Mapping own_;
-  uint32_t* place_of_ = nullptr;  // [levels][num_nodes], one more than the place; 0: none
+  uint32_t* place_of_ = nullptr;  // [levels][num_nodes], place + 1; 0: none
   Place* places_ = nullptr;       // [most_places]
   std::byte* rows_ = nullptr;     // [RowsBytes]
   std::byte* embeddings_end_ = nullptr;

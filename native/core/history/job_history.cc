@@ -15,11 +15,11 @@ namespace {
 constexpr uint64_t kLockSliceNs = kNsPerSecond;
 constexpr int kLockTries = 10;
 
-// Of features that are filled in under the mutex at once.
+// Bytes of features that are filled in at once under the mutex.
 constexpr uint64_t kFillBytes = uint64_t{16} << 20;
 
-// What precedes the places in an image; a saved place is a HistoryBuffer::Place and its row, in the
-// order of places, with the number of places that are left out before it.
+// The header of an image. After it follow the saved places in order, each with the number of
+// skipped places before it, a HistoryBuffer::Place, and its row.
 struct SavedHeader {
   HistoryState state;
   uint64_t places;
@@ -100,8 +100,8 @@ JobHistory::JobHistory(const HistoryConfig& config, Mapping own)
   Init(own_.data());
 }
 
-// Also beside the mutex. A point is written over only by the move after the next one: what was read
-// is whole if nobody has moved meanwhile.
+// May be called without the mutex. A point is overwritten only by the move after the next one, so
+// the words that were read are consistent if nobody has moved meanwhile.
 JobHistory::Point JobHistory::point() const {
   while (true) {
     // Acquire: pairs with MoveTo, here and below.
@@ -121,11 +121,11 @@ void JobHistory::MoveTo(const Point& point) {
   const uint32_t moves = header_->moves.load(std::memory_order_relaxed) + 1;
   uint64_t words[kPointWords];
   std::memcpy(words, &point, sizeof point);
-  // Release: who sees a word of this point sees that the one before it has become the newest.
+  // Release: a reader of any word of this point sees that the point before has become the newest.
   for (uint32_t i = 0; i < kPointWords; ++i) {
     header_->points[moves % 2][i].store(words[i], std::memory_order_release);
   }
-  // Release: whoever sees the new point sees what was carried over up to it.
+  // Release: a reader that sees the new point also sees everything carried over up to it.
   header_->moves.store(moves, std::memory_order_release);
 }
 
@@ -143,9 +143,9 @@ JobHistory::Note JobHistory::NoteAt(uint32_t place) const {
 void JobHistory::Write(uint64_t version, uint32_t place, const HistoryNote& given) {
   const Note note = NoteAt(place);
   note.header->tag.store(0, std::memory_order_relaxed);
-  // Release: nobody takes a note for whole that is being written again.
+  // Release: nobody takes a note that is being rewritten for a complete one.
   std::atomic_thread_fence(std::memory_order_release);
-  // Only what is stored can be forgotten, so there are never more.
+  // Only stored embeddings can be forgotten, so evictions cannot exceed the places.
   GNND_CHECK(given.evicted.size() <= most_ && given.admitted.size() == given.rows.size());
   note.header->evicted = given.evicted.size();
   note.header->admitted = std::min<uint64_t>(given.admitted.size(), most_);
@@ -191,8 +191,8 @@ void JobHistory::BringUp() {
   note.header->tag.store(0, std::memory_order_relaxed);
 }
 
-// Of an owner that died there is nothing to repair: the point is where it stood, and features are
-// counted as filled once they are.
+// An owner's death needs no repair: the point says where it stood, and features count as filled
+// only after they are.
 Status JobHistory::Lock() {
   for (int i = 0; i < kLockTries; ++i) {
     if (header_->mutex.Lock(kLockSliceNs) != LockResult::kTimedOut) return Status::Ok();
@@ -215,7 +215,7 @@ Status JobHistory::BringTo(uint64_t version, uint32_t batches_before) {
 
 Status JobHistory::CarryAll(uint64_t version, uint32_t batches_before) {
   Point at = point();
-  if (at.version == version) return Status::Ok();  // others were faster
+  if (at.version == version) return Status::Ok();  // another process was faster
   if (at.version + 1 != version) {
     return Status(Code::kInternal, "the history is that of version " + std::to_string(at.version) +
                                        ", wanted is that of " + std::to_string(version));
@@ -264,7 +264,7 @@ Status JobHistory::FillFeatures(uint64_t skew, const ReadRanks& read) {
   std::vector<std::byte> rows;
   while (true) {
     buffer_.set_state(point().state);
-    // Acquire: pairs with the release below, of others.
+    // Acquire: pairs with the release below in other processes.
     const uint64_t begin = header_->filled.load(std::memory_order_acquire);
     const uint64_t wanted = std::min(begin + at_once, buffer_.features());
     if (begin > 0 && header_->skew != skew) {
@@ -274,8 +274,8 @@ Status JobHistory::FillFeatures(uint64_t skew, const ReadRanks& read) {
     rows.resize((wanted - begin) * config_.feature_bytes);
     read(begin, wanted, rows.data());
     GNND_TRY(Lock());
-    // Nobody carries anything over now, and all that was carried over whole is below the point;
-    // what somebody died at is carried over again, over these rows.
+    // Nobody carries notes over now, and every complete carrying-over is below the point; one that
+    // died halfway is repeated later, over these rows.
     buffer_.set_state(point().state);
     const uint64_t end = std::min(wanted, buffer_.features());
     if (header_->filled.load(std::memory_order_relaxed) == begin && begin < end) {

@@ -13,35 +13,35 @@
 #include "core/base/status.h"
 #include "core/history/history_buffer.h"
 
-// The history of a job as a function of its version: what batches of a group have stored and
-// forgotten counts, in their order, once the group is committed, and every batch of a group sees
-// the same. So it does not matter who trains which batch when, or again.
+// The history of a job as a function of its version: the changes of a group's batches take effect
+// in their order, once the group is committed, and every batch of a group sees the same history. So
+// it does not matter which process trains which batch, when, or again.
 //
-// A batch writes what it changes beside the buffer, into a *note* of its place in the group, before
-// it is handed in. Whoever first works at the next version carries the notes over, under a mutex;
-// who dies there has changed nothing that is not changed again in the same way (HistoryBuffer).
+// Before a batch is handed in, its changes are written beside the buffer, into a *note* for its
+// place in the group. The first process to work at the next version carries the notes over, under a
+// mutex; if it dies, the next one repeats all of it with the same result (HistoryBuffer).
 //
-// A history of a Trainer's own lies in private memory; its notes count with its next batch.
+// A Trainer's private history lies in private memory; a note takes effect with its next batch.
 //
-// Cached feature rows may share the buffer. A batch at a version reads those below the border of
-// that version (HistoryBuffer::features). Embeddings are written over rows above the next version's
-// border only when that version is brought up, by when all batches before it were handed in: by
-// their Trainers, or, where a Trainer is dead and reaped and so reads no more, by others. Who may
-// still read a row, also one that was stopped for long, keeps its batch from being handed in, and
-// so the next version from being.
+// Cached feature rows may share the buffer. A batch at a version reads those below that version's
+// border (HistoryBuffer::features). Embeddings overwrite rows above the next version's border only
+// when that version is brought up, and by then all batches before it were handed in: by their
+// Trainers or, if a Trainer is dead and reaped and so reads no more, by others. A process that may
+// still read a row, even one that was stopped for long, has not handed in its batch, and so the
+// next version cannot exist yet.
 
 namespace gnnd {
 
-// What is frozen of a job's history; bytes 0: there is none.
+// The frozen options of a job's history; bytes 0: there is none.
 struct HistoryConfig {
-  uint64_t bytes = 0;  // of embeddings
+  uint64_t bytes = 0;  // for embeddings
   uint64_t t_stale = 0;
   uint64_t start_version = 0;
-  uint32_t row_bytes = 0;  // of an embedding
+  uint32_t row_bytes = 0;  // size of an embedding
   uint32_t levels = 0;
   uint32_t num_nodes = 0;
-  // Cached feature rows in the same memory, as many as embeddings leave room for: no bit depends on
-  // them. 0: there are none.
+  // Cached feature rows in the same memory, as many as embeddings leave room for; they decide no
+  // bit. 0: none.
   uint32_t feature_bytes = 0;
   uint64_t cache_rows = 0;
 };
@@ -49,81 +49,80 @@ static_assert(sizeof(HistoryConfig) == 48);
 
 HistoryShape ShapeOf(const HistoryConfig& config);
 
-// The same without cached feature rows: what decides a job's bits.
+// The same without cached feature rows: the part that decides a job's bits.
 HistoryConfig WithoutCache(HistoryConfig config);
 
-// What one batch changes, gathered before it counts.
+// The changes of one batch, gathered before they take effect.
 struct HistoryNote {
   struct Entry {
     uint32_t level;
     uint32_t node;
   };
   std::vector<Entry> evicted;
-  // Stored in this order; of more than the buffer takes at all, the first.
+  // Stored in this order; if they exceed the buffer, only the first are stored.
   std::vector<Entry> admitted;
-  std::vector<const std::byte*> rows;  // of those that are admitted
+  std::vector<const std::byte*> rows;  // content of the admitted embeddings
 };
 
 class JobHistory {
  public:
-  // For a step of so many batches. 0 where the config has no history.
+  // Memory for steps of `group` batches. 0 if the config has no history.
   static uint64_t BytesOf(const HistoryConfig& config, uint32_t group);
 
-  // Memory that was zero, once, before others see it.
+  // Initialises zeroed memory, once, before others see it.
   static void Init(std::byte* memory);
-  // Over such memory, which must outlive it: BytesOf bytes from a page on.
+  // Uses such memory, which must outlive the object: BytesOf bytes from a page boundary on.
   JobHistory(const HistoryConfig& config, uint32_t group, std::byte* memory);
-  // Of this process alone. Throws std::bad_alloc.
-  // `near`: addresses that are wished for.
+  // A history that is private to this process. Throws std::bad_alloc. `near`: the wished-for
+  // address.
   explicit JobHistory(const HistoryConfig& config, uintptr_t near = 0);
 
   bool is_private() const { return own_.data() != nullptr; }
   const HistoryBuffer& buffer() const { return buffer_; }
 
-  // Brings it to the history of `version`, which is committed; the step before had so many batches.
-  // Nobody works at an earlier version any more. kInternal when it is not known by then what those
-  // batches changed, kAborted when the mutex is not to be had.
+  // Brings the history to `version`, which is committed; the step before had `batches_before`
+  // batches. REQUIRES: nobody works at an earlier version any more. kInternal when a note of those
+  // batches is missing, kAborted when the mutex cannot be had.
   Status BringTo(uint64_t version, uint32_t batches_before);
-  // Of a private one: carries over what its last batch changed.
+  // For a private history: carries over the note of its last batch.
   void BringUp();
 
-  // What the batch at `place` of the group at `version` changes. Written again, it replaces what
-  // was there.
+  // Writes the note of the batch at `place` of the group at `version`. Writing again replaces it.
   void Write(uint64_t version, uint32_t place, const HistoryNote& note);
 
   // ---- cached feature rows
 
-  // Where the memory has them, from a page on, and bytes up to the last one's end, whatever comes
-  // before the first (HistoryBuffer::FeatureSlack).
+  // Offset of the features in the memory, a multiple of a page, and the bytes up to the end of the
+  // last row for any skew (HistoryBuffer::FeatureSlack).
   static uint64_t FeaturesAt(const HistoryConfig& config);
   static uint64_t FeaturesBytes(const HistoryConfig& config);
-  // The row of rank 0, behind so many bytes: the same of all who share it.
+  // Address of rank 0's row, `skew` bytes after the start; all sharers use the same skew.
   std::byte* features_at(uint64_t skew) { return buffer_.features_at(skew); }
 
   // Reads rows of ranks begin to end - 1 into `to`.
   using ReadRanks = std::function<void(uint64_t begin, uint64_t end, std::byte* to)>;
-  // When this returns, all rows are there for which there is room: the hottest first, a piece at a
-  // time, together with others who do the same, or died at it. What is slow about it, reading,
-  // keeps nobody's mutex. kInternal for another skew than that of others, kAborted as BringTo.
+  // Returns when all rows that there is room for are filled: the hottest first, piece by piece,
+  // together with other processes that do the same or died doing it. The slow part, reading, holds
+  // no mutex. kInternal if others used another skew, kAborted as in BringTo.
   Status FillFeatures(uint64_t skew, const ReadRanks& read);
-  // The border: rows of ranks below may be read, at the version that this was brought to, until the
-  // batch at hand is handed in.
+  // The border: ranks below it may be read, at the version that the history was brought to, until
+  // the present batch is handed in.
   uint64_t features() const;
 
-  // ---- images. REQUIRES: brought to the version that they are of.
+  // ---- images. REQUIRES: the history was brought to the image's version.
 
   uint64_t SavedBytes() const;
-  // The most that it can be, of any history of this config.
+  // Upper bound of SavedBytes for any history with this config.
   static uint64_t MostSavedBytes(const HistoryConfig& config);
   // Writes SavedBytes() bytes.
   void Save(std::byte* out) const;
-  // Into memory that is otherwise empty; false when the bytes contradict the config or themselves,
-  // and then nothing is changed.
+  // Restores a history that is empty; false when the bytes contradict the config or themselves, and
+  // then nothing is changed.
   bool Restore(std::span<const std::byte> saved, uint64_t version);
 
  private:
-  // Where it stands: notes below `place` of `version` are carried over. Kept twice: the one of the
-  // last move and the one before it.
+  // Progress: notes below `place` of `version` are carried over. Two are kept: that of the last
+  // move and the one before it.
   struct Point {
     uint64_t version;
     uint64_t place;
@@ -135,16 +134,16 @@ class JobHistory {
     RobustMutex mutex;
     std::atomic<uint32_t> moves;
     std::atomic<uint64_t> points[2][kPointWords];
-    // Ranks of features that were filled in, or more; never falls.
+    // At least the number of ranks whose features were filled in; never falls.
     std::atomic<uint64_t> filled;
-    uint64_t skew;  // of features, once there are some
+    uint64_t skew;  // of the features, set when the first are filled
   };
   struct NoteHeader {
-    std::atomic<uint64_t> tag;  // one more than the version; 0: not whole
+    std::atomic<uint64_t> tag;  // version + 1; 0: the note is incomplete
     uint64_t evicted;
     uint64_t admitted;
   };
-  // A note's parts, each for as many as there are places.
+  // The parts of a note, each with room for all places.
   struct Note {
     NoteHeader* header;
     HistoryNote::Entry* evicted;

@@ -17,8 +17,8 @@ uint32_t Pruner::index_of(uint32_t level) const {
   return static_cast<uint32_t>(std::popcount(levels_ & ((1U << level) - 1)));
 }
 
-// The rows of `block` whose positions are in live_, and the sources that they read: themselves
-// first, then others in the order in which edges name them.
+// Copies the rows of `block` whose positions are in live_, and the sources that they read: the rows
+// themselves first, then others in the order in which edges name them.
 void Pruner::Compact(const BlockView& block, Arrays* out) {
   const auto rows = static_cast<uint32_t>(live_.size());
   local_.assign(block.num_src, kNoRow);
@@ -55,8 +55,8 @@ void Pruner::Compact(const BlockView& block, Arrays* out) {
   out->positions.resize(next);
 }
 
-// Finds the embeddings of a block's source rows but the seeds', which are the first of each; what
-// is left are the next block's destinations.
+// Looks up the embeddings of a block's source rows except the seeds', which come first; the rows
+// without one become the next block's destinations.
 void Pruner::LookUp(uint32_t level, const HistoryBuffer& buffer, uint64_t version, Arrays* arrays) {
   arrays->places.clear();
   live_.clear();

@@ -7,56 +7,57 @@
 #include "core/batch/sample.h"
 #include "core/history/history_buffer.h"
 
-// Pruning (FreshGNN, PVLDB 17(6), section 3.4): what of a sample is still computed when embeddings
-// of its nodes are stored. From the seeds down, a node whose embedding is found becomes a leaf:
-// its row of that level is not computed, its edges are left out, and what nobody else reaches is
-// not there at all. Seeds are computed on every level, whatever is stored: nobody's gradients are
-// larger (docs/decisions/0060).
+// Pruning (FreshGNN, PVLDB 17(6), section 3.4): the part of a sample that is still computed when
+// embeddings of its nodes are stored. From the seeds down, a node whose embedding is found becomes
+// a leaf: its row of that level is not computed, its edges are dropped, and nodes that only it
+// reaches disappear. Seeds are computed on every level, whatever is stored, because their gradients
+// are the largest (docs/decisions/0060).
 //
-// Levels count layers: rows of level l are what layer l of num_hops gives, 0 the input features,
-// num_hops the seeds. The blocks of a pruned sample are compacted: their destinations are the rows
-// that are computed, and each block names its rows itself (BlockView::nodes).
+// Levels count layers: rows of level l are the output of layer l of num_hops, level 0 the input
+// features, level num_hops the seeds. The blocks of a pruned sample are compacted: their
+// destinations are the rows that are computed, and each block names its own rows
+// (BlockView::nodes).
 
 namespace gnnd {
 
-// The rows of one level, as the layer above reads them: those that are computed, in their order,
-// among those that are stored.
+// The rows of one level as the layer above reads them: those that are computed, in their order,
+// mixed with those that are stored.
 struct LevelRows {
   uint32_t level = 0;
   uint32_t computed = 0;
   uint32_t stored = 0;
   std::span<const uint32_t> nodes;  // [computed + stored], global ids; the seeds first
-  // Of each row: the place of its embedding, kNoEmbedding where it is computed. Empty where
-  // embeddings of this level are not kept.
+  // For each row the place of its embedding, or kNoEmbedding if it is computed. Empty if this level
+  // keeps no embeddings.
   std::span<const uint32_t> places;
 };
 
 class Pruner {
  public:
-  // The levels that keep embeddings, bit l for level l. In the buffer they are numbered in this
+  // `levels`: bit l is set if level l keeps embeddings. The buffer numbers these levels in this
   // order, from 0.
   explicit Pruner(uint32_t levels) : levels_(levels) {}
 
-  // A sample without what embeddings in `buffer` make superfluous at `version`; without any of them
-  // it is the same sample. Its spans, and those of rows(), are this object's, until the next call.
-  // REQUIRES: a homogeneous sample whose node ids are below the buffer's num_nodes.
+  // The sample without everything that embeddings in `buffer` make superfluous at `version`;
+  // without such embeddings, the same sample. Its spans and those of rows() are valid until the
+  // next call. REQUIRES: a homogeneous sample whose node ids are below the buffer's num_nodes.
   const Sample& Prune(const Sample& sample, const HistoryBuffer& buffer, uint64_t version);
 
-  // Of the level, after Prune; level is 1 to num_hops - 1.
+  // The rows of a level, after Prune; level is 1 to num_hops - 1.
   const LevelRows& rows(uint32_t level) const { return rows_[level]; }
   bool keeps(uint32_t level) const { return (levels_ >> level & 1) != 0; }
   // The number of a level in the buffer.
   uint32_t index_of(uint32_t level) const;
 
  private:
-  // A block's arrays, kept from batch to batch so that nothing is allocated.
+  // A block's arrays, reused from batch to batch to avoid allocations.
   struct Arrays {
     std::vector<uint32_t> indptr;
     std::vector<uint32_t> src;
     std::vector<float> weight;
     std::vector<float> self_weight;
-    std::vector<uint32_t> positions;  // of its source rows, in the sample's list of nodes
-    std::vector<uint32_t> nodes;      // likewise, global ids
+    std::vector<uint32_t> positions;  // positions of its source rows in the sample's list of nodes
+    std::vector<uint32_t> nodes;      // global ids of its source rows
     std::vector<uint32_t> places;
   };
 
@@ -69,7 +70,7 @@ class Pruner {
   Arrays arrays_[kMaxHops];
   LevelRows rows_[kMaxHops];
   std::vector<uint32_t> live_;   // destinations of the next block, positions
-  std::vector<uint32_t> local_;  // of each position: its row in the block at hand
+  std::vector<uint32_t> local_;  // for each position: its row in the present block
   std::vector<uint32_t> ranks_;
 };
 
