@@ -6,10 +6,10 @@
 #include "core/vec/dispatch.h"
 
 // The kernels of graph attention (Velickovic et al., ICLR 2018; Brody et al., ICLR 2022) over a
-// block's CSC. What is stored per edge is one number a head; tensors of edges x features never
-// exist. In the first two every destination attends to itself once: its edges to itself in the
-// block do not count beside that (as torch_geometric's add_self_loops). The third, of transformers
-// (Shi et al., IJCAI 2021), takes edges as they are, and without any the sum is 0.
+// block's CSC. One number per edge and head is stored; tensors of edges x features never exist. In
+// GAT and GATv2 every destination attends to itself once, and edges to itself in the block do not
+// count (as with torch_geometric's add_self_loops). The transformer's attention (Shi et al., IJCAI
+// 2021) takes edges as they are; without edges its sum is 0.
 
 namespace gnnd {
 
@@ -39,7 +39,7 @@ struct AttentionRows {
   uint64_t num_edges = 0;
   uint64_t num_src = 0;
   uint32_t heads = 1;
-  uint32_t columns = 0;  // of one head
+  uint32_t columns = 0;  // columns of one head
 
   const T* source = nullptr;             // [num_src, heads * columns]
   uint64_t source_stride = 0;            // between rows of source and key; 0 = heads * columns
@@ -52,16 +52,16 @@ struct AttentionRows {
 
   T* alpha = nullptr;  // [heads][num_dst + num_edges]
 
-  // Backward. `weight` is what aggregation used: alpha, or alpha after dropout, where 0 was dropped
-  // and the rest was multiplied by weight_scale.
+  // Backward. `weight` is the coefficient that aggregation used: alpha, or alpha after dropout (0
+  // where dropped, else multiplied by weight_scale).
   const T* weight = nullptr;
   T weight_scale = T{1};
   const T* grad_out = nullptr;    // [num_dst, heads * columns]
-  T* grad_score = nullptr;        // like alpha: GAT's before the leaky ReLU
+  T* grad_score = nullptr;        // like alpha; GAT's before the leaky ReLU
   T* grad_destination = nullptr;  // GATv2, dot: [num_dst, heads * columns]
   T* grad_attention = nullptr;    // GATv2: [heads * columns], added to
 
-  // Backward of GATv2's and dot's scores in the sources; rows of the transposed block.
+  // Backward of GATv2's and dot's scores with respect to sources; rows of the transposed block.
   const uint32_t* transposed_indptr = nullptr;  // [num_src + 1]
   const uint32_t* transposed_dst = nullptr;     // [num_edges]
   const uint32_t* transposed_edge = nullptr;    // [num_edges], which edge it is
@@ -76,7 +76,7 @@ struct AttentionRows {
 enum class AttentionPass : uint32_t {
   kForward,      // alpha of destinations [begin, end)
   kBackward,     // grad_score, grad_destination and for GATv2 grad_attention, of destinations
-  kBackwardSrc,  // what the scores add to rows [begin, end) of GATv2's grad_source; dot's grad_key
+  kBackwardSrc,  // adds to rows [begin, end) of GATv2's grad_source; writes those of dot's grad_key
 };
 
 // Keyed dropout (core/draw/dropout.h) of the coefficients of destinations [begin, end), whose
@@ -94,7 +94,7 @@ struct AttentionLoops {
 };
 GNND_DECLARE_LOOPS(AttentionLoops, kAttentionLoops);
 
-// One pass over rows [begin, end), with the best variant this machine has.
+// Runs one pass over rows [begin, end), with the best variant for this machine.
 inline void RunAttention(const AttentionRows<float>& op, AttentionPass pass, uint32_t begin,
                          uint32_t end) {
   BestLoops<AttentionLoops>().of_float(op, pass, begin, end);

@@ -83,8 +83,8 @@ GNND_PREFETCHES void PrefetchRow(const T* row, uint64_t columns) {
   for (uint64_t at = 0; at < columns * sizeof(T); at += 64) __builtin_prefetch(bytes + at);
 }
 
-// Calls visit(slot, row of source) for destination r's own row, where it attends to that, and then
-// for its edges. Slots are places within one head's numbers. `rows` are read next, or null.
+// Calls visit(slot, row of source) for destination r itself, if it attends to itself, and then for
+// its edges. Slots are places within one head's numbers. `rows` is the array to prefetch, or null.
 template <typename T, typename Visit>
 GNND_VEC void ForEachSource(const AttentionRows<T>& op, uint32_t r, const T* rows,
                             const Visit& visit) {
@@ -98,7 +98,7 @@ GNND_VEC void ForEachSource(const AttentionRows<T>& op, uint32_t r, const T* row
   }
 }
 
-// Scores of destination r into alpha.
+// Writes the scores of destination r into alpha.
 template <typename T>
 inline void ScoreRow(const AttentionRows<T>& op, uint32_t r) {
   const uint64_t stride = op.stride();
@@ -133,7 +133,7 @@ inline void ScoreRow(const AttentionRows<T>& op, uint32_t r) {
   });
 }
 
-// Scores less the largest of each destination; far below where an edge does not count.
+// Subtracts the largest score of each destination; edges that do not count get a value far below.
 template <typename T>
 inline void CentreRow(const AttentionRows<T>& op, uint32_t r, T* head) {
   constexpr T kNone = static_cast<T>(-HUGE_VAL);
@@ -179,7 +179,7 @@ inline void ForwardRows(const AttentionRows<T>& op, uint32_t begin, uint32_t end
   }
 }
 
-// From the gradients in alpha, which grad_score holds, to those in the scores.
+// Turns the gradients of alpha, which grad_score holds, into gradients of the scores.
 template <typename T>
 inline void SoftmaxGradientRow(const AttentionRows<T>& op, uint32_t r, uint32_t h) {
   const T* alpha = op.alpha + h * op.stride();
@@ -257,7 +257,7 @@ inline void BackwardKeyRows(const AttentionRows<T>& op, uint32_t begin, uint32_t
   }
 }
 
-// Needs destinations to be their own first rows (self_index null).
+// REQUIRES: destinations are their own first rows (self_index is null).
 template <typename T>
 inline void BackwardSourceRows(const AttentionRows<T>& op, uint32_t begin, uint32_t end) {
   const uint64_t width = op.width();

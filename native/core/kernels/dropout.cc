@@ -3,13 +3,13 @@
 namespace gnnd {
 namespace {
 
-// In this form the loop vectorises, and a NaN, which is not below 0, stays.
+// This form vectorises, and keeps a NaN, which is not below 0.
 template <typename T>
 void ReluRow(T* row, uint32_t columns) {
   for (uint32_t c = 0; c < columns; ++c) row[c] = row[c] < T{0} ? T{0} : row[c];
 }
 
-// Below 0, and no NaN: the sign is set and the rest at most infinity.
+// Zeroes negative numbers but no NaN: the sign bit is set and the other bits are at most infinity.
 void ReluRow(Bfloat16* row, uint32_t columns) {
   for (uint32_t c = 0; c < columns; ++c) {
     const auto bits = static_cast<uint16_t>(row[c]);
@@ -17,7 +17,7 @@ void ReluRow(Bfloat16* row, uint32_t columns) {
   }
 }
 
-// The definition. Models in float64 are tests': nothing hurries there.
+// The plain definition, for float64: only tests' models use it, so speed does not matter.
 void DropoutOneByOne(const DropoutRows<double>& op, uint32_t begin, uint32_t end) {
   const DrawStream stream = DropoutStream(op.key, Purpose::kDropout);
   for (uint32_t r = begin; r < end; ++r) {

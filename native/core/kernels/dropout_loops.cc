@@ -22,11 +22,11 @@ GNND_VEC uint32_t Spread(uint32_t bits) {
   return kWideLanes == 4 ? low : low | kSpreadNibble[bits >> 4] << 16;
 }
 
-// What stays the same over all columns of a row.
+// State that is common to all columns of a row.
 struct RowCounters {
   PhiloxKey key;
   WidePart node;
-  WidePart first_block;  // of the lanes
+  WidePart first_block;  // first block of each lane
   WidePart batch;
   WidePart purpose;
 };
@@ -46,7 +46,7 @@ GNND_VEC uint32_t SurvivorBits(const RowCounters& row, uint32_t block, uint32_t 
   return bits;
 }
 
-// Up to kStepColumns elements; bit c: element c survives.
+// Applies dropout to `count` <= kStepColumns elements; bit c of `bits`: element c survives.
 template <typename T>
 GNND_VEC void Apply(T* elements, uint32_t count, uint32_t bits, float scale, bool relu) {
   const F32x16 factor = Broadcast(scale);

@@ -8,8 +8,8 @@
 
 namespace gnnd {
 
-// exp(x) for x <= 0 to 1 ulp or so, in operations that vectorise and are the same everywhere:
-// 2^n * p(f) with n the nearest integer to x / ln 2. 0 below -87; NaN stays.
+// exp(x) for x <= 0 to about 1 ulp, in operations that vectorise and round the same everywhere: 2^n
+// * p(f) with n the nearest integer to x / ln 2. 0 below -87; NaN stays.
 GNND_HD float ExpOfNonPositive(float x) {
   const float shifted = x * 1.44269504F + 12582912.0F;  // 1.5 * 2^23: the sum rounds to integers
   const float n = shifted - 12582912.0F;

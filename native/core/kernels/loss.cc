@@ -3,17 +3,17 @@
 namespace gnnd {
 namespace {
 
-// Elements with a target, as a divisor.
+// Number of elements whose target is known, as a divisor.
 float KnownOf(uint64_t count, const float* targets) {
   uint32_t known = 0;
   for (uint64_t i = 0; i < count; ++i) known += std::isnan(targets[i]) ? 0 : 1;
   return static_cast<float>(known);
 }
 
-// Of one label that is there, or is not, and its gradient: softplus(-x) and softplus(x), by
-// exp(-|x|), which cannot overflow. NaN stays.
+// Loss and gradient of one label: softplus(-x) or softplus(x), by exp(-|x|), which cannot overflow.
+// NaN stays.
 double BinaryCrossEntropy(float logit, bool is_there, float* grad) {
-  const float x = is_there ? -logit : logit;  // the larger, the worse
+  const float x = is_there ? -logit : logit;  // larger means worse
   const float e = ExpOfNonPositive(x < 0 ? x : -x);
   const float sigmoid = (x < 0 ? e : 1.0F) / (1.0F + e);
   *grad = is_there ? -sigmoid : sigmoid;

@@ -19,12 +19,12 @@ uint32_t ArgMax(std::span<const T> row) {
   return best;
 }
 
-// What a row's loss is made of on every device: the sum of its exponentials, and its label's logit
-// less the largest.
+// A row's loss, on every device: from the sum of its exponentials, and its label's logit minus the
+// largest logit.
 inline double LossOf(double exp_sum, double margin) { return std::log(exp_sum) - margin; }
 
-// Cross-entropy of softmax(logits) against `label`: one exponential a logit, in the logits' type;
-// NaN when a logit is. With `grad` (like logits) also its gradient, softmax(logits) less
+// Cross-entropy of softmax(logits) against `label`: one exponential per logit, in the logits' type;
+// NaN when a logit is. With `grad` (like logits) also its gradient, softmax(logits) minus
 // one_hot(label).
 template <typename T>
 double CrossEntropy(std::span<const T> logits, uint32_t label, T* grad) {
@@ -42,7 +42,7 @@ double CrossEntropy(std::span<const T> logits, uint32_t label, T* grad) {
   return LossOf(sum, static_cast<double>(logits[label] - largest));
 }
 
-// CrossEntropy, and whether ArgMax is the label, of rows [begin, end): the same bits, by vectors.
+// CrossEntropy and "ArgMax is the label" for rows [begin, end): vectorised, with the same bits.
 struct CrossEntropyRows {
   const float* logits = nullptr;     // [rows, classes]
   const uint32_t* labels = nullptr;  // [rows]
@@ -58,14 +58,14 @@ GNND_DECLARE_LOOPS(LossLoops, kLossLoops);
 
 // The losses of a node with several labels, or with numbers to regress on. `targets` is like
 // `outputs`; NaN = not known, which has neither loss nor gradient. A node's loss is the mean over
-// its known targets, so that a node counts as one whatever is known of it; 0 where nothing is.
-// With `grad` (like outputs) also the gradient.
+// its known targets, so that every node weighs the same; 0 if none is known. With `grad` (like
+// outputs) also the gradient.
 //
-// Binary cross-entropy of sigmoid(outputs), targets 0 or 1. `weights` [targets], or null: that of a
-// label where it is there (pos_weight of torch.nn.BCEWithLogitsLoss).
+// Binary cross-entropy of sigmoid(outputs) against targets of 0 or 1. `weights` [targets], or null,
+// multiplies the loss of labels that are 1 (pos_weight of torch.nn.BCEWithLogitsLoss).
 double MultiLabelLoss(std::span<const float> outputs, const float* targets, const float* weights,
                       float* grad);
-// Squares of differences.
+// Squared differences.
 double SquaredErrorLoss(std::span<const float> outputs, const float* targets, float* grad);
 
 }  // namespace gnnd

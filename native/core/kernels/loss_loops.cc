@@ -4,8 +4,8 @@
 #include "core/kernels/loss.h"
 #include "core/vec/vec.h"
 
-// What loss.h defines, some rows at a time: a row's exponentials are added up one by one, in
-// float64, and chains of other rows run beside that one.
+// Computes loss.h's functions for several rows at a time: a row's exponentials are added one by
+// one, in float64, while the sums of other rows run in parallel.
 
 namespace gnnd::GNND_SET {
 namespace {
@@ -18,7 +18,7 @@ GNND_VEC F32x16 Larger(const F32x16& a, const F32x16& b) {
   return larger;
 }
 
-// ArgMax's element: a NaN stays where it comes first, and is passed over elsewhere.
+// The largest element as ArgMax finds it: a NaN wins only if it comes first.
 GNND_VEC float LargestOf(const float* row, uint32_t classes) {
   float largest = row[0];
   if (classes < kLanes) {
@@ -27,14 +27,14 @@ GNND_VEC float LargestOf(const float* row, uint32_t classes) {
   }
   F32x16 best = Broadcast(row[0]);
   for (uint32_t c = 0; c + kLanes <= classes; c += kLanes) best = Larger(Load(row + c), best);
-  best = Larger(Load(row + classes - kLanes), best);  // the rest, and some once more
+  best = Larger(Load(row + classes - kLanes), best);  // the rest; some elements count twice
   float lanes[kLanes];
   Store(lanes, best);
   for (const float lane : lanes) largest = lane > largest ? lane : largest;
   return largest;
 }
 
-// ArgMax, of the largest element.
+// ArgMax, given the largest element.
 GNND_VEC uint32_t PlaceOf(float largest, const float* row, uint32_t classes) {
   uint32_t place = classes;
   for (uint32_t c = 0; c < classes; ++c) {
@@ -65,7 +65,7 @@ GNND_VEC void Run(const CrossEntropyRows& op, uint32_t first) {
     const uint32_t label = op.labels[first + r];
     const float largest = LargestOf(row, classes);
     op.correct[first + r] = PlaceOf(largest, row, classes) == label ? 1 : 0;
-    // Until its sum is known.
+    // A partial result, until the row's sum is known.
     op.losses[first + r] = static_cast<double>(row[label] - largest);
     WriteExps(row, classes, largest, grad + r * op.classes);
   }

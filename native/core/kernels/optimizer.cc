@@ -20,7 +20,7 @@ float GradientAt(const OptimizerStep& step, uint64_t i) {
   return sum;
 }
 
-// What the mean gradient is multiplied by so that its norm stays within the bound.
+// The factor of the mean gradient that keeps its norm within the bound.
 double ClipFactor(const ParameterManifest& manifest, const OptimizerOptions& options,
                   const OptimizerStep& step) {
   if (options.clip_norm == 0) return 1.0;
@@ -42,7 +42,7 @@ double ClipFactor(const ParameterManifest& manifest, const OptimizerOptions& opt
   return ClipFactorOf(options.clip_norm, squares);
 }
 
-// Floats [begin, end) of the parameter vector.
+// Predicts floats [begin, end) of the parameter vector.
 void PredictAdam(const PathConstants& k, const Prediction& prediction, uint64_t begin,
                  uint64_t end) {
   const uint64_t num_floats = prediction.parameters.size();

@@ -8,12 +8,12 @@
 #include "core/kernels/update.h"
 #include "core/model/model_spec.h"
 
-// Version 0 of the parameters and the optimizer's step, as loops over the flat parameter vector.
-// A step depends on its arguments and its number alone.
+// The initial parameters (version 0) and the optimizer's step, as loops over the flat parameter
+// vector. A step depends on its arguments and its number alone.
 
 namespace gnnd {
 
-// As torch.optim's classes of these names.
+// The torch.optim classes of these names.
 enum class OptimizerType : uint32_t { kAdam = 1, kAdamW = 2, kSgd = 3 };
 
 enum class ScheduleType : uint32_t {
@@ -22,7 +22,7 @@ enum class ScheduleType : uint32_t {
   kCosine = 3,  // down to 0 after the last epoch along half a cosine (torch's CosineAnnealingLR)
 };
 
-// Which parameters decay: all, or those of the layer nearest the input.
+// The parameters that decay: all, or those of the layer nearest the input.
 enum class WeightDecayScope : uint32_t { kAll = 1, kFirstLayer = 2 };
 
 // The learning rate over the job. For warmup_epochs it rises linearly with the step number, ending
@@ -33,7 +33,7 @@ struct ScheduleOptions {
   double gamma = 0.1;
   uint32_t warmup_epochs = 0;
   uint64_t steps_per_epoch = 1;  // parameter updates; constant over the job
-  uint64_t epochs = 1;           // of the job
+  uint64_t epochs = 1;           // number of the job's epochs
 };
 
 struct OptimizerOptions {
@@ -43,14 +43,14 @@ struct OptimizerOptions {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double momentum = 0;      // SGD
-  bool nesterov = false;    // SGD: the step is the gradient beside one more decay of the momentum
+  bool nesterov = false;    // SGD: the step is gradient + momentum * new momentum
   double weight_decay = 0;  // added to the gradient; AdamW: decoupled
   WeightDecayScope weight_decay_scope = WeightDecayScope::kAll;
   double clip_norm = 0;  // bound on the Euclidean norm of the mean gradient; 0 = none
   ScheduleOptions schedule;
 };
 
-// kInvalidArgument, naming the field.
+// kInvalidArgument names the field.
 Status CheckOptimizer(const OptimizerOptions& options);
 
 // The learning rate of update `step` (counts from 1).
@@ -70,23 +70,23 @@ inline uint64_t OptimizerFloats(const ParameterManifest& manifest) {
   return 2 * manifest.num_floats;
 }
 
-// How many times as large the first layer's weights begin than Glorot's, for features so small that
-// its outputs would hardly differ: 0.5 / root mean square, at least 1, at most 3, over all of up to
-// 1,024 rows that are evenly spread (docs/decisions/0045-initial-weights.md). 1 without rows.
+// Factor by which the first layer's weights exceed Glorot's, for features so small that its outputs
+// would hardly differ: 0.5 / root mean square, at least 1, at most 3, over up to 1,024 evenly
+// spread rows (docs/decisions/0045-initial-weights.md). 1 without rows.
 double FirstLayerGain(const RowTable& features);
 
-// Weights Glorot-uniform (Glorot and Bengio, AISTATS 2010) from the keyed generator, over the fan
-// that the manifest gives each, those of layer 0 `first_gain` times as large (why:
-// docs/decisions/0045-initial-weights.md); biases their fill and padding zero. Element i of tensor
+// Initialises weights Glorot-uniform (Glorot and Bengio, AISTATS 2010) from the keyed generator,
+// with the fan of each in the manifest, those of layer 0 times `first_gain` (why:
+// docs/decisions/0045-initial-weights.md); biases get their fill, padding zero. Element i of tensor
 // t (its place in the manifest) takes word i % 4 of the draw with node i / 4 and batch t under
 // Purpose::kInit.
 void InitGlorot(const ParameterManifest& manifest, uint64_t random_seed, double first_gain,
                 std::span<float> parameters);
 
-// Running means and variances of batch normalisation (TensorRole::kRunning) move by so much of
-// their distance to the batches', whatever the optimizer: torch.nn.BatchNorm1d's momentum. Their
-// gradient is that distance times the batch's seeds; neither decay nor the bound on the norm knows
-// of them.
+// Running means and variances of batch normalisation (TensorRole::kRunning) move by this fraction
+// of their distance to the batches', whatever the optimizer: torch.nn.BatchNorm1d's momentum. Their
+// gradient is that distance times the batch's seeds; weight decay and gradient clipping ignore
+// them.
 inline constexpr float kRunningMomentum = 0.1F;
 
 // Arguments of one step; all spans have manifest.num_floats floats, memory twice as many.
@@ -100,7 +100,7 @@ struct OptimizerStep {
   std::span<float> memory_out;
 };
 
-// Arguments of one prediction; memory and parameters as RunOptimizer left them.
+// Arguments of one prediction; memory and parameters are those that RunOptimizer wrote.
 struct Prediction {
   uint64_t version = 0;  // updates made so far, at least 1
   uint64_t lag = 0;      // updates ahead, at least 1
@@ -109,19 +109,19 @@ struct Prediction {
   std::span<float> predicted;
 };
 
-// Where the parameters will be if each of the next `lag` updates goes as the memory says, with that
-// update's own learning rate and decay: Adam's corrected first moment over the root of the second,
-// SGD's momentum. Weight prediction of Chen, Yang and Cheng (SpecTrain, arXiv:1809.02839), whose
-// velocity is the momentum; for Adam as Guan's XPipe (arXiv:1911.04610). A bound on the gradient
-// acts through the memory. Padding becomes zero.
+// Predicts the parameters after the next `lag` updates, assuming that each goes as the memory says,
+// with that update's own learning rate and decay: Adam's corrected first moment over the root of
+// the second, or SGD's momentum. This is weight prediction of Chen, Yang and Cheng (SpecTrain,
+// arXiv:1809.02839), whose velocity is the momentum; for Adam as in Guan's XPipe
+// (arXiv:1911.04610). A gradient bound acts through the memory. Padding becomes zero.
 void PredictParameters(const ParameterManifest& manifest, const OptimizerOptions& options,
                        const Prediction& prediction);
 
-// Its constants, for tensors whose weight decay is `weight_decay`.
+// The constants of a prediction, for tensors whose weight decay is `weight_decay`.
 PathConstants PathOf(const OptimizerOptions& options, const Prediction& prediction,
                      double weight_decay);
 
-// One step, in parts that may run beside each other. Borrows its arguments.
+// One step, in parts that may run in parallel. Borrows its arguments.
 class OptimizerUpdate {
  public:
   OptimizerUpdate(const ParameterManifest& manifest, const OptimizerOptions& options,
@@ -140,7 +140,7 @@ class OptimizerUpdate {
   double clip_ = 1;
 };
 
-// All of the step.
+// Runs the whole step.
 inline void RunOptimizer(const ParameterManifest& manifest, const OptimizerOptions& options,
                          const OptimizerStep& step) {
   OptimizerUpdate(manifest, options, step).Run(0, manifest.num_floats);

@@ -1,7 +1,7 @@
 #include "core/kernels/optimizer_loops.h"
 
-// Operations that are rounded alike everywhere, one element beside the other: the compiler's own
-// vectors give the bits of the scalar loop.
+// Element-wise operations that round the same everywhere: auto-vectorised code gives the bits of
+// the scalar loop.
 
 namespace gnnd::GNND_SET {
 namespace {

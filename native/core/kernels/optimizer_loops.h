@@ -9,7 +9,7 @@
 
 namespace gnnd {
 
-// `count` floats of each vector; none overlap.
+// `count` floats of each vector; the vectors do not overlap.
 struct StepStretch {
   const float* gradient;  // a sum over seeds
   const float* parameters;

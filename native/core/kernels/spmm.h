@@ -7,15 +7,15 @@
 #include "core/vec/dispatch.h"
 
 // The product of a sparse matrix and rows of features: sums of gathered rows. Forward aggregation
-// is one over a block's CSC, backward one over its transpose; bottom-layer aggregation straight
-// from the feature store is one whose index holds global node ids. No tensor of edges x features
+// is such a product over a block's CSC, backward one over its transpose; bottom-layer aggregation
+// straight from the feature store has global node ids in its index. No tensor of edges x features
 // ever exists.
 
 namespace gnnd {
 
-// One such operation in T (float or double), on rows of Element: T, or a narrow type for float,
-// which is widened as it is read. Its rows are stored as Out: T, or bfloat16, to which a sum is
-// rounded once. For every row r:
+// One product in T (float or double) over rows of Element: T, or a narrow type for float, widened
+// as it is read. Its results are stored as Out: T, or bfloat16, to which a sum is rounded once. For
+// every row r:
 //
 //   out[r] = scale[r] * (self_weight[r] * self[r] + sum over e of weight[e] * x[index[e]])
 //
@@ -44,7 +44,7 @@ struct Spmm {
   uint64_t out_stride = 0;
 };
 
-// What core/kernels is compiled for.
+// The types that core/kernels is compiled for.
 using SpmmFloat = Spmm<float>;
 using SpmmHalf = Spmm<float, Half>;
 using SpmmDouble = Spmm<double>;
@@ -52,7 +52,7 @@ using SpmmBfloat16 = Spmm<float, Bfloat16, Bfloat16>;
 using SpmmFloatToBfloat16 = Spmm<float, float, Bfloat16>;
 using SpmmHalfToBfloat16 = Spmm<float, Half, Bfloat16>;
 
-// Rows [begin, end) of an operation.
+// Runs rows [begin, end) of a product.
 struct SpmmLoops {
   void (*of_float)(const SpmmFloat& op, uint32_t begin, uint32_t end);
   void (*of_half)(const SpmmHalf& op, uint32_t begin, uint32_t end);
@@ -63,7 +63,7 @@ struct SpmmLoops {
 };
 GNND_DECLARE_LOOPS(SpmmLoops, kSpmmLoops);
 
-// With the best that this machine has.
+// Runs the best variant for this machine.
 inline void RunSpmm(const SpmmFloat& op, uint32_t begin, uint32_t end) {
   BestLoops<SpmmLoops>().of_float(op, begin, end);
 }

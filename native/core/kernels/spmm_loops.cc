@@ -12,9 +12,9 @@ namespace gnnd::GNND_SET {
 namespace {
 
 constexpr uint64_t kLineBytes = 64;
-// How many lines ahead of the sum rows are asked for, in edges as many as hold so many. Measured,
-// rows of 64 to 1,024 bytes: in the first cache more lines push out what is wanted soon, in the
-// second fewer leave it waiting (docs/decisions/0034).
+// Prefetch distance in cache lines, converted to the number of edges whose rows fill them. Measured
+// with rows of 64 to 1,024 bytes: more lines evict rows from the first cache before their use,
+// fewer arrive too late in the second (docs/decisions/0034).
 constexpr uint64_t kLinesAhead[] = {48, 192};
 constexpr uint64_t kFewestAhead = 6;
 constexpr uint64_t kMostAhead = 64;
@@ -22,7 +22,7 @@ constexpr uint64_t kMostAhead = 64;
 struct Ahead {
   PrefetchLevel level;
   uint32_t edges;
-  bool straddles;  // rows begin anywhere in a line, and may end in one more
+  bool straddles;  // rows do not start on lines, so a row may touch one line more
 };
 
 Ahead AheadOf(uint64_t row_bytes, uint64_t stride_bytes) {
@@ -60,7 +60,7 @@ GNND_PREFETCHES void PrefetchRow(const Ahead& ahead, const Element* row, uint32_
   if (ahead.straddles) Prefetch(ahead.level, row + last);
 }
 
-// Columns [column, column + kVectors * kLanes) of rows [begin, end), of the last vector `tail`.
+// Columns [column, column + kVectors * kLanes) of rows [begin, end); `tail` masks the last vector.
 template <typename T, typename Element, typename Out, uint32_t kVectors, bool kWeighted>
 void RunColumns(const Spmm<T, Element, Out>& op, uint32_t column, const Tail& tail, uint32_t begin,
                 uint32_t end) {

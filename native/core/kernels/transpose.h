@@ -5,8 +5,8 @@
 
 namespace gnnd {
 
-// Transposes a block by counting sort: for every source row, the destinations that read it, in
-// ascending order, and the weights of those edges. `weight_of_edge` is [num_edges], or [num_dst]
+// Transposes a block by counting sort: lists, for every source row, the destinations that read it,
+// in ascending order, and the weights of those edges. `weight_of_edge` is [num_edges], or [num_dst]
 // when `weight_per_destination` (every edge of a destination weighs the same).
 template <typename T>
 struct TransposeInput {
@@ -22,8 +22,8 @@ template <typename T>
 void TransposeBlock(const TransposeInput<T>& in, uint32_t* indptr, uint32_t* dst, T* weight) {
   const auto num_dst = static_cast<uint32_t>(in.indptr.size() - 1);
   for (uint32_t s = 0; s <= in.num_src; ++s) indptr[s] = 0;
-  // Counts stand two places up while the sort runs: indptr[s + 1] is row s's insertion point, and
-  // ends as row s's end, which is row s + 1's start.
+  // Counts are shifted by two places during the sort: indptr[s + 1] is row s's insertion point, and
+  // finally row s's end, which is row s + 1's start.
   for (const uint32_t s : in.src) {
     if (s + 2 <= in.num_src) ++indptr[s + 2];
   }

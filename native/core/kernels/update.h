@@ -5,15 +5,15 @@
 
 #include "core/base/hd.h"
 
-// What one update does to one parameter. Written once for the processor's loops and the devices'
-// kernels: every operation is rounded by itself, so all give the same bits.
+// The update of one parameter, written once for the processor's loops and the devices' kernels:
+// every operation is rounded by itself, so all give the same bits.
 
 namespace gnnd {
 
 // Constants of one step, rounded to float32 once, as torch does before its vector loops.
 struct StepConstants {
   float seeds;
-  float clip;  // 1 where the gradient is short enough
+  float clip;  // 1 if the gradient is within the bound
   float beta2;
   float one_minus_beta1;
   float one_minus_beta2;
@@ -21,19 +21,19 @@ struct StepConstants {
   float root_correction2;
   float epsilon;
   float weight_decay;  // added to the gradient
-  float keep;          // AdamW: what decoupled decay leaves of a parameter
+  float keep;          // AdamW: factor of decoupled decay
   float momentum;
   bool nesterov;
 };
 
-// A parameter and its two places of the optimizer's memory.
+// A parameter and its two floats of the optimizer's memory.
 struct UpdatedFloat {
   float parameter;
   float memory1;
   float memory2;
 };
 
-// `gradient` is a sum over seeds. AdamW, too.
+// `gradient_sum` is a sum over seeds. Also used for AdamW.
 GNND_HD UpdatedFloat AdamUpdate(const StepConstants& k, float gradient_sum, UpdatedFloat old) {
   const float parameter = k.keep * old.parameter;
   const float gradient = k.clip * (gradient_sum / k.seeds) + k.weight_decay * parameter;
@@ -50,9 +50,9 @@ GNND_HD UpdatedFloat SgdUpdate(const StepConstants& k, float gradient_sum, Updat
   return {old.parameter + k.negative_step_size * direction, next, 0.0F};
 }
 
-// What some updates along one direction come to, rounded to float32 once.
+// The combined effect of several updates in one direction, rounded to float32 once.
 struct PathConstants {
-  float keep;           // what decoupled decay leaves of a parameter
+  float keep;           // factor of decoupled decay
   float negative_rate;  // sum of the learning rates, each decayed by the updates after it
   float root_correction2;
   float epsilon;
@@ -68,13 +68,13 @@ GNND_HD float PredictedBySgd(const PathConstants& k, float parameter, float memo
   return k.keep * parameter + k.negative_rate * memory1;
 }
 
-inline constexpr double kClipEpsilon = 1e-6;  // of torch.nn.utils.clip_grad_norm_
+inline constexpr double kClipEpsilon = 1e-6;  // as in torch.nn.utils.clip_grad_norm_
 
-// What the mean gradient is multiplied by so that its norm stays within the bound; `squares` is the
-// sum of its squares, added up in order in float64.
+// The factor of the mean gradient that keeps its norm within the bound; `squares` is the sum of its
+// squares, added in order in float64.
 GNND_HD double ClipFactorOf(double clip_norm, double squares) {
   const double factor = clip_norm / (std::sqrt(squares) + kClipEpsilon);
-  return 1.0 < factor ? 1.0 : factor;  // a NaN stays
+  return 1.0 < factor ? 1.0 : factor;  // keeps a NaN
 }
 
 }  // namespace gnnd
