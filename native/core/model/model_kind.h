@@ -6,8 +6,8 @@
 
 #include "core/base/check.h"
 
-// What kinds of models there are, as data: the one list of them in native code. The daemon sizes
-// and names tensors by it, and layers (train/layers) compute with those.
+// The kinds of models as data: their only list in native code. The daemon sizes and names tensors
+// by it, and layers (train/layers) compute with those tensors.
 
 namespace gnnd {
 
@@ -28,25 +28,25 @@ enum class ModelType : uint32_t {
 
 // The part a tensor plays in its layer.
 enum class TensorRole : uint32_t {
-  kWeight,          // of neighbours (GraphSAGE, PinSAGE), of sources (GATv2) or of all (GCN, GAT)
-  kBias,            // of the layer
-  kWeightSelf,      // of the row itself (GraphSAGE, PinSAGE) or of the destination (GATv2)
-  kWeightBias,      // GATv2: of kWeight's product
-  kWeightSelfBias,  // GATv2: of kWeightSelf's product
-  kProjection,      // PinSAGE: of a neighbour's row before it is aggregated
+  kWeight,          // neighbours' (GraphSAGE, PinSAGE), sources' (GATv2), or all rows' (GCN, GAT)
+  kBias,            // the layer's
+  kWeightSelf,      // the row's own (GraphSAGE, PinSAGE), or the destination's (GATv2)
+  kWeightBias,      // GATv2: added to kWeight's product
+  kWeightSelfBias,  // GATv2: added to kWeightSelf's product
+  kProjection,      // PinSAGE: applied to a neighbour's row before it is aggregated
   kProjectionBias,
-  kAttentionSource,       // GAT; GATv2's one vector
+  kAttentionSource,       // GAT; the only attention vector of GATv2
   kAttentionDestination,  // GAT
   kResidual,
-  kNormScale,  // layer normalisation
+  kNormScale,  // of layer normalisation
   kNormShift,
-  kKey,  // transformer; kWeight is of values and kWeightSelf of queries there
+  kKey,  // transformer, where kWeight is for values and kWeightSelf for queries
   kKeyBias,
-  kSkip,          // transformer: of the row itself, which the layer adds
-  kEpsilon,       // GIN: one number, of the row itself beside its neighbours
-  kSecondWeight,  // GIN: of its perceptron's second layer
+  kSkip,          // transformer: applied to the row itself, which the layer adds
+  kEpsilon,       // GIN: one number, the extra weight of the row itself
+  kSecondWeight,  // GIN: second layer of its perceptron
   kSecondBias,
-  kRunning,  // of batch normalisation: no gradient moves it, batches do (core/kernels/optimizer.h)
+  kRunning,  // statistics of batch normalisation, which batches move (optimizer.h)
 };
 inline constexpr uint32_t kTensorRoles = static_cast<uint32_t>(TensorRole::kRunning) + 1;
 
@@ -54,16 +54,16 @@ inline constexpr uint32_t kTensorRoles = static_cast<uint32_t>(TensorRole::kRunn
 enum class LayerSize : uint32_t {
   kNone,
   kIn,       // columns of the layer's input
-  kOut,      // and of its output
-  kHeads,    // of attention
-  kColumns,  // of one head's output
-  kWide,     // of all heads' outputs beside each other
+  kOut,      // columns of its output
+  kHeads,    // number of attention heads
+  kColumns,  // columns of one head's output
+  kWide,     // columns of all heads' outputs side by side
   kTwiceWide,
-  kHidden,  // of hidden layers
+  kHidden,  // columns of hidden layers
   kOne,
 };
 
-// A layer's place in its model. Heads are concatenated, but for the last layer's, which are
+// A layer's place in its model. Heads are concatenated, except the last layer's, which are
 // averaged.
 struct LayerPlace {
   uint32_t in;
@@ -98,25 +98,25 @@ constexpr uint32_t SizeOf(LayerSize size, const LayerPlace& at) {
 
 // One tensor of every layer. A matrix begins with Glorot-uniform values, a vector with zeros.
 struct TensorRule {
-  const char* name;  // within the layer, as torch_geometric has it
+  const char* name;  // within the layer, as in torch_geometric
   TensorRole role;
   LayerSize rows;
   LayerSize cols = LayerSize::kNone;  // kNone: a vector
-  // One half of a matrix over the concatenation of a row with what its neighbours sum up to.
+  // Whether it is half of a matrix over a row concatenated with its neighbours' aggregate.
   bool is_half = false;
 };
 
-// What a batch of a model is.
+// The form of a model's batches.
 enum class ModelInput : uint32_t { kBlocks, kRows, kScript };
 
-// What a layer makes of the rows at the other ends of a destination's edges.
+// How a layer combines the rows at the other ends of a destination's edges.
 enum class Gathering : uint32_t {
-  kOther,       // no business of ours
+  kOther,       // in a way that only the layer knows
   kMean,        // their mean, weighted where edges have weights
   kSum,         // their sum, weighted where a sample's edges have weights
-  kNormalized,  // their sum with the row itself, by GCN's weights
-  kAttention,   // a sum with the row itself by coefficients that it computes, head by head
-  kDot,         // a sum by coefficients that follow from products of queries and keys
+  kNormalized,  // the sum with the row itself, weighted as GCN does
+  kAttention,   // a sum with the row itself, weighted per head by attention coefficients
+  kDot,         // a sum weighted per head by products of queries and keys
 };
 
 struct ModelKind {
@@ -126,21 +126,21 @@ struct ModelKind {
   Gathering gathering = Gathering::kOther;
   std::span<const TensorRule> tensors{};  // of models over blocks, in the manifest's order
 
-  // Columns of what an exact evaluation makes of each input row before it gathers any: always, or
-  // where that pays.
+  // Columns into which an exact evaluation transforms each input row before gathering: always, or
+  // only where that is cheaper.
   LayerSize transformed = LayerSize::kNone;
   bool always_transforms = false;
-  // Whether each transformed row has two scores a head beside it, as a source and as a destination.
+  // Whether each transformed row comes with two scores per head, as a source and as a destination.
   bool has_scores = false;
-  // Whether the bottom layer begins by gathering features as they are: they need not be copied
-  // then, and exact evaluations keep their sums.
+  // Whether the bottom layer begins by gathering raw features: then they need not be copied, and
+  // exact evaluations keep their sums.
   bool gathers_features = false;
   // Whether hidden rows always have norm 1.
   bool has_unit_rows = false;
-  // Whether the first layer's input meets one matrix before anything bends it, so that initial
-  // values may make up for the size of features.
+  // Whether the first layer multiplies its input by one matrix before any non-linearity, so that
+  // initial weights can compensate for the scale of features.
   bool is_scaled = true;
-  // Whether devices with memory of their own have the operators.
+  // Whether devices with memory of their own implement the model's operators.
   bool on_devices = true;
 
   bool attends() const {
@@ -263,20 +263,20 @@ inline constexpr ModelKind kModelKinds[] = {
      .on_devices = false},
 };
 
-// Null for a number that is no type. The list is in the order of the types.
+// Null for a number that is no type. kModelKinds is in the order of the types.
 inline const ModelKind* FindKind(ModelType type) {
   const auto number = static_cast<uint32_t>(type);
   return number >= 1 && number <= std::size(kModelKinds) ? &kModelKinds[number - 1] : nullptr;
 }
 
-// Of a type that is one.
+// REQUIRES: a valid type.
 inline const ModelKind& KindOf(ModelType type) {
   const ModelKind* const kind = FindKind(type);
   GNND_CHECK(kind != nullptr && kind->type == type);
   return *kind;
 }
 
-// Whether a batch is rows, and not blocks.
+// Whether a batch consists of rows instead of blocks.
 inline bool TakesRows(ModelType type) { return KindOf(type).input == ModelInput::kRows; }
 inline bool IsAttention(ModelType type) { return KindOf(type).attends(); }
 

@@ -43,7 +43,7 @@ Status CheckEnums(const ModelSpec& spec) {
 Status CheckAttention(const ModelSpec& spec) {
   GNND_TRY(CheckDropout("attention_dropout", spec.attention_dropout));
   const ModelKind& kind = KindOf(spec.type);
-  if (kind.input == ModelInput::kRows) return Status::Ok();  // CheckRowSpec's
+  if (kind.input == ModelInput::kRows) return Status::Ok();  // CheckRowSpec checks the rest
   if (!kind.attends()) {
     if (spec.heads != 1) return Invalid("heads must be 1 in a model without attention");
     if (spec.attention_dropout != 0.0F) {

@@ -7,24 +7,24 @@
 #include "core/base/status.h"
 #include "core/model/model_kind.h"
 
-// What a model is, as data, and where each of its parameters lies in the flat parameter vector that
-// the job segment holds. Knows no torch: the daemon sizes segments and names tensors with it.
+// A model as data, and the place of each of its parameters in the flat parameter vector of the job
+// segment. Knows no torch: the daemon sizes segments and names tensors with it.
 
 namespace gnnd {
 
-// Forms of SIGN and HOGA.
+// Variants of SIGN and HOGA.
 enum class ModelVariant : uint32_t { kNone = 1, kFused = 2, kConcat = 3, kGated = 4, kDac24 = 5 };
 
-// Follows every layer but the last. ELU has alpha 1, leaky ReLU slope 0.01.
+// Applied after every layer but the last. ELU has alpha 1, leaky ReLU slope 0.01.
 enum class Activation : uint32_t { kRelu = 1, kElu = 2, kLeakyRelu = 3 };
 
-// Of hidden layers' rows: layer normalisation before the activation, division by the Euclidean
-// norm after it. PinSAGE's hidden rows always have norm 1.
+// Normalisation of hidden layers' rows: kLayer before the activation, kL2 (division by the
+// Euclidean norm) after it. PinSAGE's hidden rows always have norm 1.
 enum class Normalization : uint32_t { kNone = 1, kL2 = 2, kLayer = 3 };
 
-// What training keeps rows in: inputs, hidden rows, their gradients, and the weights' copies in
-// products. Sums, parameters, their gradients and evaluation are float32 either way. With kTf32 all
-// are float32, and a GPU's products round what they multiply to TF32.
+// The type in which training keeps inputs, hidden rows, their gradients, and the weights' copies in
+// products. Sums, parameters, their gradients and evaluation are always float32. With kTf32
+// everything is float32, and a GPU's products round their factors to TF32.
 enum class Precision : uint32_t { kFloat32 = 1, kBfloat16 = 2, kTf32 = 3 };
 
 struct ModelSpec {
@@ -32,33 +32,33 @@ struct ModelSpec {
   uint32_t num_layers = 2;
   uint32_t in_dim = 0;  // feature columns
   uint32_t hidden_dim = 256;
-  uint32_t out_dim = 0;        // classes
+  uint32_t out_dim = 0;        // classes, labels or targets
   float dropout = 0.0F;        // on hidden layers' outputs
   float input_dropout = 0.0F;  // on input features
 
-  // Models that attend. Hidden layers concatenate their heads, hidden_dim / heads columns each; the
-  // last layer has as many heads of out_dim columns and averages them.
+  // For models with attention. Hidden layers concatenate their heads of hidden_dim / heads columns
+  // each; the last layer has as many heads of out_dim columns and averages them.
   uint32_t heads = 1;
   float attention_dropout = 0.0F;  // on attention coefficients
 
   Activation activation = Activation::kRelu;
   Normalization normalization = Normalization::kNone;
-  // Adds the layer's input to its output, through a projection where their widths differ, and
-  // always through one in models that attend (as torch_geometric's GAT does).
+  // Adds the layer's input to its output, through a projection where widths differ; models with
+  // attention always project (as torch_geometric's GAT does).
   bool residual = false;
 
-  // Models over rows. Of num_operators operators B a row has X and B X to B^num_hops X.
+  // For models over rows. A row holds X, and B X to B^num_hops X for each of num_operators B.
   ModelVariant variant = ModelVariant::kNone;
   uint32_t num_operators = 0;
   uint32_t num_hops = 0;
   uint32_t hop_layers = 0;  // kGated: layers of each hop's perceptron; 0 = a projection
   uint32_t hop_hidden_dim = 128;
 
-  // kScript: columns that each layer gives, the last out_dim; no other option is read.
+  // kScript: columns of each layer's output, the last one out_dim; no other option is read.
   std::vector<uint32_t> widths{};
 };
 
-// The normalisation that the model's hidden layers really have.
+// The normalisation that the model's hidden layers actually have.
 inline Normalization NormalizationOf(const ModelSpec& spec) {
   return KindOf(spec.type).has_unit_rows ? Normalization::kL2 : spec.normalization;
 }
@@ -74,7 +74,7 @@ struct ParameterTensor {
   std::vector<uint32_t> shape;  // in the state dict; rows * cols elements
   TensorRole role = TensorRole::kWeight;
   float fill = 0.0F;    // initial value of a bias
-  uint32_t fan = 0;     // fan-in + fan-out of its Glorot-uniform initial values; 0 for biases
+  uint32_t fan = 0;     // fan-in + fan-out for its Glorot-uniform initial values; 0 for biases
   uint64_t offset = 0;  // in floats from the start of the parameter vector; a multiple of 16
 
   uint64_t size() const { return static_cast<uint64_t>(rows) * (cols == 0 ? 1 : cols); }
@@ -83,13 +83,13 @@ struct ParameterTensor {
 struct ParameterManifest {
   std::vector<ParameterTensor> tensors;
   uint64_t num_floats = 0;         // padded total; padding is always zero
-  std::vector<uint32_t> widths{};  // of a script: columns that each layer gives
+  std::vector<uint32_t> widths{};  // for scripts: columns of each layer's output
 };
 
-// Appends a tensor, which has name and rows, cols or shape, on the next cache line.
+// Appends a tensor, whose name and rows, cols or shape are set, on the next cache line.
 void Append(ParameterTensor tensor, ParameterManifest* manifest);
 
-// Dimensions of a layer's input and output; the output of heads that are averaged counts once.
+// Widths of a layer's input and output; heads that are averaged count once in `out`.
 struct LayerShape {
   uint32_t in;
   uint32_t out;

@@ -7,8 +7,8 @@
 
 namespace gnnd {
 
-// SHA-256 over the tensors' bytes in manifest order, padding left out: what checkpoints and epoch
-// records name a model by.
+// SHA-256 over the tensors' bytes in manifest order, without padding. Checkpoints and epoch records
+// identify a model by it.
 Sha256Digest DigestOf(const ParameterManifest& manifest, std::span<const float> parameters);
 
 }  // namespace gnnd

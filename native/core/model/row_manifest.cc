@@ -7,12 +7,12 @@
 namespace gnnd {
 namespace {
 
-constexpr uint32_t kMaxColumns = 1U << 18;  // dropout numbers 4-column groups with 16 bits
-constexpr float kPReluStart = 0.25F;        // torch.nn.PReLU's
+constexpr uint32_t kMaxColumns = 1U << 18;  // dropout numbers groups of 4 columns with 16 bits
+constexpr float kPReluStart = 0.25F;        // initial value of torch.nn.PReLU
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
 
-// Appends tensors under names as torch.nn has them.
+// Appends tensors under the names of torch.nn's modules.
 class Builder {
  public:
   explicit Builder(ParameterManifest* manifest) : manifest_(manifest) {}
@@ -25,7 +25,7 @@ class Builder {
     weight.cols = in;
     weight.shape = {out, in};
     weight.role = TensorRole::kWeight;
-    // A gain of the root of 2 is half the fan.
+    // A ReLU's gain of sqrt(2) equals half the fan.
     weight.fan = rectified ? std::max(1U, (in + out) / 2) : in + out;
     Append(std::move(weight), manifest_);
     if (bias) Vector(name + ".bias", out, 0.0F, TensorRole::kBias, layer);

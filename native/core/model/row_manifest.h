@@ -10,18 +10,18 @@
 
 namespace gnnd {
 
-// Rows of a chunk of an evaluation of rows; decides no bit but the order of losses.
+// Rows per chunk when rows are evaluated; decides no bit but the order in which losses are added.
 inline constexpr uint64_t kRowsOfChunk = 4096;
 
 inline uint32_t TokensOf(const ModelSpec& spec) { return 1 + spec.num_operators * spec.num_hops; }
 
-// Dropout's places, as layers of its key (core/draw/dropout.h).
+// Places of dropout, numbered like layers in its key (core/draw/dropout.h).
 enum RowDropout : uint32_t {
-  kInputMask = 0,      // of input features
-  kHiddenMask = 1,     // of the tokens, or of what a perceptron's layer 0 gives; layer l: 1 + l
-  kReadOutMask = 10,   // of what is read out
-  kHopMask = 11,       // of a hop's perceptron; its layer l: 11 + l
-  kLastAttention = 9,  // of the read-out's attention; layer l of attention: l
+  kInputMask = 0,      // on input features
+  kHiddenMask = 1,     // on tokens, or on the output of a perceptron's layer 0; layer l: 1 + l
+  kReadOutMask = 10,   // on the rows that are read out
+  kHopMask = 11,       // on a hop's perceptron; its layer l: 11 + l
+  kLastAttention = 9,  // on the read-out's attention; attention layer l: l
 };
 inline constexpr uint32_t kMaxHopLayers = 4;
 
@@ -31,7 +31,7 @@ Status CheckRowSpec(const ModelSpec& spec);
 // Appends the tensors of docs/formats/checkpoint.md. REQUIRES: a checked spec.
 void AddRowTensors(const ModelSpec& spec, ParameterManifest* manifest);
 
-// Tokens of a row that the model reads: of SGC the last alone.
+// Number of a row's tokens that the model reads: all, or for SGC only the last.
 uint32_t TokensRead(const ModelSpec& spec);
 
 }  // namespace gnnd
