@@ -13,9 +13,9 @@
 #include "core/device/plugin.h"
 #include "core/device/use.h"
 
-// A device for those who work on one: owners that free what they hold, and views that are typed.
-// What the functions do, and in which order, is said in include/gnnd/device_plugin.h; here they
-// answer a Status (StatusOf). Owners must go before their device.
+// Wrappers for code that works on a device: owners that free their resources, and typed views.
+// include/gnnd/device_plugin.h says what the functions do and in which order; here they return a
+// Status (StatusOf). Owners must be destroyed before their device.
 
 namespace gnnd {
 
@@ -26,7 +26,7 @@ enum class DevicePurpose : uint32_t {
   kModel = GNND_PURPOSE_MODEL,
 };
 
-// Device memory that somebody else owns: may be followed by kernels alone.
+// Borrowed device memory: only kernels may dereference its address.
 template <typename T>
 struct DeviceView {
   T* data = nullptr;
@@ -37,11 +37,11 @@ class Device {
  public:
   struct Options {
     uint32_t index = 0;
-    uint64_t budget_bytes = 0;   // 0 = what is free
+    uint64_t budget_bytes = 0;   // 0 = all that is free
     uint64_t staging_bytes = 0;  // 0 = the plug-in's own choice
   };
 
-  // What there is; the Status of a host without a usable device says why.
+  // The devices of a host; on a host without a usable device the Status says why.
   static Result<std::vector<gnnd_device_info>> List(const DevicePlugin& plugin);
 
   static Result<std::unique_ptr<Device>> Open(const DevicePlugin& plugin, const Options& options);
@@ -50,9 +50,9 @@ class Device {
   ~Device() { table().close(device_); }
 
   Result<gnnd_device_memory> Memory() const;
-  // The part of Memory that is this process's own.
+  // This process's part of Memory.
   Result<DeviceUse> Use() const;
-  // kDeviceUnavailable where the plug-in lacks the kernel whose entry of the table this is.
+  // kDeviceUnavailable if the plug-in lacks this kernel, an entry of its table.
   template <typename Function>
   Status Needs(Function* function, const char* name) const {
     if (function != nullptr) return Status::Ok();
@@ -62,7 +62,7 @@ class Device {
   const gnnd_device_plugin& table() const { return plugin_.table(); }
   gnnd_device* get() const { return device_; }
   const gnnd_device_info& info() const { return info_; }
-  // What must be equal of two devices for the same bits: architecture, multiprocessors, plug-in.
+  // Devices of one kind give the same bits: it names architecture, multiprocessors and plug-in.
   std::string kind() const;
 
  private:
@@ -81,7 +81,7 @@ class DeviceBuffer {
   static Result<DeviceBuffer> Allocate(const Device& device, uint64_t size, DevicePurpose purpose) {
     void* memory = nullptr;
     gnnd_device_error error{};
-    // Such a size is over any budget.
+    // A size that overflows exceeds any budget.
     const uint64_t bytes = size > UINT64_MAX / sizeof(T) ? UINT64_MAX : size * sizeof(T);
     if (device.table().allocate(device.get(), bytes, static_cast<uint32_t>(purpose), &memory,
                                 &error) != GNND_DEVICE_OK) {
@@ -150,7 +150,7 @@ class SharedDeviceBuffer {
   gnnd_device_handle handle_{};
 };
 
-// Another process's, opened for kernels to read; closed when destroyed. Move-only.
+// Memory of another process, opened for kernels to read; closed when destroyed. Move-only.
 class OpenedDeviceMemory {
  public:
   static Result<OpenedDeviceMemory> Open(const Device& device, const gnnd_device_handle& handle);
@@ -178,11 +178,11 @@ class OpenedDeviceMemory {
 
 class DeviceEvent;
 
-// A stream of the device's; waits for what it holds when destroyed.
+// A stream of the device; its destructor waits for the work in it.
 class DeviceStream {
  public:
   static Result<std::unique_ptr<DeviceStream>> Create(const Device& device, bool is_high = false);
-  // Somebody else's, such as torch's.
+  // Wraps a stream of somebody else, such as torch's.
   static Result<std::unique_ptr<DeviceStream>> Adopt(const Device& device, void* native_stream);
   DeviceStream(const DeviceStream&) = delete;
   DeviceStream& operator=(const DeviceStream&) = delete;
@@ -190,7 +190,7 @@ class DeviceStream {
 
   Status Synchronize();
   Status Wait(const DeviceEvent& event);
-  // Host memory that is registered; both stay as they are until it has run.
+  // Copies registered host memory; both sides must stay unchanged until the copy has run.
   template <typename T>
   Status CopyIn(DeviceView<T> to, std::span<const T> from) {
     return Copy(to.data, from.data(), from.size_bytes(), GNND_COPY_TO_DEVICE);
@@ -199,7 +199,7 @@ class DeviceStream {
   Status CopyOut(std::span<T> to, DeviceView<const T> from) {
     return Copy(to.data(), from.data, to.size_bytes(), GNND_COPY_TO_HOST);
   }
-  // Any host memory; free to be used when it returns.
+  // Copies any host memory, which may be reused when this returns.
   template <typename T>
   Status StageIn(DeviceView<T> to, std::span<const T> from) {
     return Stage(to.data, from.data(), from.size_bytes(), GNND_COPY_TO_DEVICE);
@@ -233,7 +233,7 @@ class DeviceEvent {
   Status Record(DeviceStream& stream);
   Result<bool> HasHappened();
   Status Synchronize();
-  // Nanoseconds from `begin` to this event; both have happened, both are timed.
+  // Nanoseconds from `begin` to this event; both must be timed and have happened.
   Result<uint64_t> Since(const DeviceEvent& begin);
 
   gnnd_device_event* get() const { return event_; }
@@ -245,8 +245,8 @@ class DeviceEvent {
   gnnd_device_event* event_;
 };
 
-// Host memory that is pinned for a device; given back when destroyed, which must be before it is
-// unmapped. Whole pages, mapped read-write.
+// Host memory pinned for a device, in whole pages mapped read-write. It is unpinned when destroyed,
+// which must be before it is unmapped.
 class HostRegistration {
  public:
   static Result<std::unique_ptr<HostRegistration>> Register(const Device& device,
@@ -257,7 +257,7 @@ class HostRegistration {
     static_cast<void>(device_.table().unregister_host(device_.get(), memory_.data(), nullptr));
   }
 
-  // Where kernels see it.
+  // Address at which kernels see the memory.
   std::byte* seen() const { return seen_; }
   std::span<std::byte> memory() const { return memory_; }
 
@@ -270,7 +270,7 @@ class HostRegistration {
   std::byte* seen_;
 };
 
-// Registers with the device, which it borrows, by the rules of a HostRegistration.
+// A Registrar over the device, which it borrows, with the rules of HostRegistration.
 Registrar RegistrarOf(const Device& device);
 
 }  // namespace gnnd

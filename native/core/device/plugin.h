@@ -6,18 +6,18 @@
 #include "core/base/status.h"
 #include "include/gnnd/device_plugin.h"
 
-// The other side of include/gnnd/device_plugin.h: a shared object with devices, loaded. Executors
-// and the probe do that; the daemon never.
+// The host's side of include/gnnd/device_plugin.h: a loaded shared object with devices. Executors
+// and the probe load plug-ins; the daemon never does.
 
 namespace gnnd {
 
-// Of the process's life: a device library that was loaded is not taken out again.
+// Lives as long as the process: a loaded device library is never unloaded.
 class DevicePlugin {
  public:
-  // kPluginFailed, naming the file: it cannot be loaded, has no such symbol, or another version.
+  // kPluginFailed names a file that cannot be loaded, lacks the symbol, or has another version.
   static Result<const DevicePlugin*> Load(const std::string& path);
 
-  // "cuda" or "sim": the file of this kind in a folder.
+  // The path of the plug-in of `kind`, "cuda" or "sim", in a folder.
   static std::string FileOf(const std::string& folder, const std::string& kind);
 
   const gnnd_device_plugin& table() const { return *table_; }
@@ -31,8 +31,8 @@ class DevicePlugin {
   const gnnd_device_plugin* table_;
 };
 
-// What a device answered, as a Status: kDeviceMemory where memory or a budget ran out, kDeviceLost
-// and kDeviceFailed where the process is to end, kDeviceUnavailable else. The message ends with the
+// A device's error as a Status: kDeviceMemory if memory or a budget ran out, kDeviceLost or
+// kDeviceFailed if the process has to end, otherwise kDeviceUnavailable. The message ends with the
 // remedy.
 Status StatusOf(const gnnd_device_error& error);
 

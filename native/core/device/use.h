@@ -4,7 +4,7 @@
 
 namespace gnnd {
 
-// What an executor holds and moves on a device that is no CPU device; all 0 on one that is.
+// An executor's memory and traffic on a device with memory of its own; all 0 on a CPU device.
 struct DeviceUse {
   uint64_t topology_bytes = 0;
   uint64_t cache_bytes = 0;
@@ -13,11 +13,11 @@ struct DeviceUse {
   uint64_t copied_in_bytes = 0;  // to the device, since it was opened
   uint64_t copied_out_bytes = 0;
   uint64_t registered_bytes = 0;  // of the host's memory
-  uint64_t beside_bytes = 0;      // of the device's, taken by others than us (gnnd_device_memory)
+  uint64_t beside_bytes = 0;      // device memory taken by others (gnnd_device_memory)
 };
 
-// Whether it is looked at for the batch of this number: asking costs as much as a kernel or two,
-// and memory grows with the first batches.
+// Whether use is measured at the batch with this number: measuring costs as much as a kernel or
+// two, and memory grows with the first batches.
 constexpr bool IsUseDue(uint64_t batch) { return batch < 16 || batch % 16 == 0; }
 
 }  // namespace gnnd
