@@ -5,7 +5,7 @@
 #include "core/base/hd.h"
 #include "core/draw/stream.h"
 
-// Neighbours in proportion to edge weights, by the rows' alias tables (core/graph/alias.h).
+// Draws neighbours in proportion to edge weights, from the rows' alias tables (core/graph/alias.h).
 // Frozen, because it decides the bits of samples. d is a row's degree, f the fanout.
 //
 //   Draw j of a row takes two words of its stream (Purpose::kWeighted), 2 j and 2 j + 1: the slot
@@ -37,8 +37,8 @@ struct AliasEntry {
 
 inline constexpr uint32_t kScanBlock = 32768;
 
-// Draws a row without replacement starts with; it looks at kMaxWeightedRounds times as many at
-// most.
+// Draws with which a row without replacement starts; it makes at most kMaxWeightedRounds times as
+// many.
 GNND_HD constexpr uint32_t WeightedCandidates(uint32_t fanout) { return fanout + (fanout + 1) / 2; }
 inline constexpr uint32_t kMaxWeightedRounds = 5;
 
@@ -47,8 +47,8 @@ GNND_HD bool IsWeightless(AliasEntry entry, uint32_t slot) {
   return entry.threshold == 0 && entry.alias == slot;
 }
 
-// The slot itself where word < threshold, else the alias; without a branch, which would be a coin
-// toss.
+// The slot itself where word < threshold, else the alias. Without a branch, because no predictor
+// could guess it.
 GNND_HD uint32_t ChosenOf(AliasEntry entry, uint32_t slot, uint32_t word) {
   const uint32_t takes_alias = uint32_t{0} - static_cast<uint32_t>(word >= entry.threshold);
   return slot ^ ((slot ^ entry.alias) & takes_alias);
@@ -56,7 +56,7 @@ GNND_HD uint32_t ChosenOf(AliasEntry entry, uint32_t slot, uint32_t word) {
 
 struct AliasDraw {
   uint64_t slot;
-  uint32_t word;  // against the slot's threshold
+  uint32_t word;  // to compare with the slot's threshold
 };
 
 // Draw j of a row.

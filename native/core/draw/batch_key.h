@@ -4,7 +4,7 @@
 
 namespace gnnd {
 
-// Why a batch's content is what it is: all that a sample depends on beside the dataset and sampler.
+// Everything that a sample depends on, besides the dataset and the sampler.
 struct BatchKey {
   uint64_t random_seed;
   uint32_t epoch;

@@ -7,8 +7,9 @@
 #include "core/draw/stream.h"
 
 // Keyed dropout. Whether an element survives depends on (random seed, epoch, batch, layer, node,
-// its number) alone: element i of a node takes word i % 4 of block i / 4 of the node's row. It
-// survives when UnitDraw(word) >= p. Frozen, because it decides bits. The elements of a node are
+// the element's number) alone: element i of a node takes word i % 4 of block i / 4 of the node's
+// row, and survives when UnitDraw(word) >= p. Frozen, because it decides bits. A node's elements
+// are
 //
 //   a hidden layer's mask (Purpose::kDropout): its columns;
 //   attention's coefficients (Purpose::kAttentionDropout): position * heads + head of a
@@ -17,8 +18,8 @@
 
 namespace gnnd {
 
-// What the masks of one layer of one batch depend on. Layer l masks the input of layer l: 0 is for
-// input features, l >= 1 for the output of layer l - 1. Attention's are those within layer l.
+// The key of the masks of one layer in one batch. Layer l masks the input of layer l: 0 is for
+// input features, l >= 1 for the output of layer l - 1. Attention's masks lie within layer l.
 struct DropoutKey {
   uint64_t random_seed = 0;
   uint32_t epoch = 0;
@@ -30,8 +31,8 @@ GNND_HD DrawStream DropoutStream(const DropoutKey& key, Purpose purpose) {
   return DrawStreamOf(BatchKey{key.random_seed, key.epoch, key.batch}, key.layer, purpose);
 }
 
-// For dropout probability `p` in [0, 1): a word survives when it is not below, exactly when
-// UnitDraw(word) >= p. Below 2^32; 0 = all do.
+// Threshold for dropout probability `p` in [0, 1): a word that is not below it survives, which is
+// exactly UnitDraw(word) >= p. At most 2^32 - 1; at 0 all survive.
 GNND_HD uint64_t DropoutThreshold(float p) {
   return static_cast<uint64_t>(std::ceil(static_cast<double>(p) * 0x1.0p24)) << 8;
 }

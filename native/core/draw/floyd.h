@@ -34,8 +34,8 @@ GNND_HD uint64_t DrawFrom(const PhiloxWords& words, uint32_t words_per_draw, uin
                              : WideBoundedDraw(low, WordAt(words, at + 1), bound);
 }
 
-// Draw j of a row of any degree, uniform in [0, bound). `words` holds the block in use from one
-// draw to the next; j counts from 0.
+// Draw j of a row of any degree, uniform in [0, bound). `words` caches the present block between
+// draws; j counts from 0.
 GNND_HD uint64_t UniformDraw(const DrawStream& stream, uint32_t node, uint32_t words_per_draw,
                              uint32_t j, uint64_t bound, PhiloxWords* words) {
   const uint32_t first = j * words_per_draw;
@@ -43,7 +43,7 @@ GNND_HD uint64_t UniformDraw(const DrawStream& stream, uint32_t node, uint32_t w
   return DrawFrom(*words, words_per_draw, j, bound);
 }
 
-// The same for one draw by itself.
+// UniformDraw for a single draw.
 GNND_HD uint64_t UniformDrawAt(const DrawStream& stream, uint32_t node, uint32_t words_per_draw,
                                uint32_t j, uint64_t bound) {
   return DrawFrom(RowWords(stream, node, j * words_per_draw / 4), words_per_draw, j, bound);

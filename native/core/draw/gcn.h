@@ -21,7 +21,7 @@ namespace gnnd {
 // inv(x) of a node of `degree` in-neighbours.
 GNND_HD double GcnInverse(double degree) { return 1.0 / std::sqrt(degree + 1.0); }
 
-// What a row multiplies its sources' inverses by; taken >= 1.
+// The factor of a row for its sources' inverses; taken >= 1.
 GNND_HD double GcnRowFactor(double inverse, double degree, uint32_t taken) {
   return inverse * (degree / static_cast<double>(taken));
 }

@@ -39,21 +39,21 @@
 
 namespace gnnd {
 
-// Of the numbers of one window.
+// Key of the numbers of one window.
 struct LaborKey {
   uint32_t k0;
   uint32_t k1;
 };
 
-// Of the numbers of one batch.
+// Keys of the numbers of one batch.
 struct LaborKeys {
   LaborKey now;           // of the batch's window
-  LaborKey next;          // of the window after
+  LaborKey next;          // of the next window
   uint32_t switch_key;    // k2
-  uint32_t switch_below;  // nodes with s_t below have their next number; 0 = none, so `now` is all
+  uint32_t switch_below;  // nodes with s_t below it have the next window's number; 0 = none has
 };
 
-// `number` is the window's.
+// `number` is the number of the window.
 GNND_HD LaborKey LaborKeyOf(const BatchKey& key, uint32_t hop, uint32_t number) {
   const PhiloxWords words =
       Philox(KeyOf(key.random_seed), CounterOf(Purpose::kLabor, key.epoch, number, hop, 0, 0));
@@ -73,7 +73,7 @@ inline constexpr uint32_t kLaborMul0 = 0x7FEB352DU;
 inline constexpr uint32_t kLaborMul1 = 0x846CA68BU;
 inline constexpr uint32_t kLaborMul2 = 0x9E3779B1U;
 
-// s_t: when, within a window, a node's number changes.
+// s_t, which decides when a node's number changes within a window.
 GNND_HD uint32_t LaborSwitch(uint32_t switch_key, uint32_t node) {
   return (node ^ switch_key) * kLaborMul2;
 }
@@ -96,8 +96,8 @@ GNND_HD uint32_t LaborThreshold(uint32_t fanout, uint64_t degree) {
   return static_cast<uint32_t>((uint64_t{fanout} << 32) / degree);
 }
 
-// Most neighbours that a row takes. Its size is a random number with mean min(degree, fanout); the
-// chance of one beyond this bound is below 1e-60 (Chernoff), and the row then ends there.
+// Most neighbours that a row takes. Their number is random with mean min(degree, fanout); it
+// exceeds this bound with a chance below 1e-60 (Chernoff), and the row then ends there.
 GNND_HD constexpr uint32_t MaxLaborRow(uint32_t fanout) { return 4 * fanout + 64; }
 
 GNND_HD float LaborWeight(uint32_t fanout, uint64_t degree) {

@@ -8,7 +8,7 @@
 
 // Locality-aware sampling (Song and Jiang, ICS'22, section 4): nodes that devices hold, and nodes
 // that lead to them, are *favoured*: drawn s times as likely as others. The estimate stays unbiased
-// because each pick counts 1 / q, q being the probability with which it was really drawn. Frozen,
+// because each pick counts 1 / q, where q is the probability with which it was drawn. Frozen,
 // because it decides bits (core/sample/locality_hop.h).
 //
 //   A row of degree d > fanout f, m of whose neighbours are favoured, takes f distinct ones:
@@ -28,7 +28,7 @@ namespace gnnd {
 inline constexpr uint32_t kScaleOne = 16;    // s = 1
 inline constexpr uint32_t kScaleMost = 128;  // s = 8
 
-// A row that does not take all.
+// A row that does not take all its neighbours.
 struct LocalityRow {
   uint64_t degree = 0;
   uint64_t favoured = 0;  // m
@@ -41,12 +41,12 @@ GNND_HD uint64_t WeightOf(const LocalityRow& row) {
   return row.scale * row.favoured + kScaleOne * (row.degree - row.favoured);
 }
 
-// Whether s would draw a favoured neighbour with a probability of 1 and more: all are taken.
+// Whether s would give a favoured neighbour a probability of 1 or more, so that all are taken.
 GNND_HD bool TakesAllFavoured(const LocalityRow& row) {
   return uint64_t{row.fanout} * row.scale >= WeightOf(row);
 }
 
-// How many favoured neighbours the row takes; `word` is word 0 of its stream.
+// Number of favoured neighbours that the row takes; `word` is word 0 of its stream.
 GNND_HD uint32_t FavouredPicks(const LocalityRow& row, uint32_t word) {
   if (TakesAllFavoured(row)) return static_cast<uint32_t>(row.favoured);
   const uint64_t parts = WeightOf(row);
@@ -55,13 +55,13 @@ GNND_HD uint32_t FavouredPicks(const LocalityRow& row, uint32_t word) {
   return static_cast<uint32_t>(wanted / parts) + (one_more ? 1 : 0);
 }
 
-// What a favoured pick counts: 1 / q. 1 / (d q) is its share in a mean over the row.
+// Weight of a favoured pick: 1 / q. 1 / (d q) is its share in a mean over the row.
 GNND_HD double FavouredWeight(const LocalityRow& row) {
   if (TakesAllFavoured(row)) return 1;
   return static_cast<double>(WeightOf(row)) / (static_cast<double>(row.fanout) * row.scale);
 }
 
-// What another pick counts. REQUIRES: the row can take one, favoured < degree, and has room.
+// Weight of another pick. REQUIRES: favoured < degree, and the row has room for one.
 GNND_HD double OtherWeight(const LocalityRow& row) {
   if (TakesAllFavoured(row)) {
     return static_cast<double>(row.degree - row.favoured) /
@@ -70,8 +70,8 @@ GNND_HD double OtherWeight(const LocalityRow& row) {
   return static_cast<double>(WeightOf(row)) / (static_cast<double>(row.fanout) * kScaleOne);
 }
 
-// Where in the row the neighbour stands that is number `index` of those that are not favoured.
-// `favoured` holds the ascending positions of those that are, `count` of them.
+// Position in the row of the neighbour that is number `index` among those not favoured. `favoured`
+// holds the `count` ascending positions of the favoured ones.
 GNND_HD uint64_t OtherPosition(const uint32_t* favoured, uint64_t count, uint64_t index) {
   uint64_t low = 0;
   uint64_t high = count;
@@ -86,8 +86,8 @@ GNND_HD uint64_t OtherPosition(const uint32_t* favoured, uint64_t count, uint64_
   return index + low;
 }
 
-// Writes the row.fanout picks as positions in the row, favoured ones first; how many these are is
-// returned. `favoured` has row.favoured ascending positions.
+// Writes the row.fanout picks as positions in the row, favoured ones first, and returns how many of
+// them are favoured. `favoured` has row.favoured ascending positions.
 GNND_HD uint32_t PickLocally(const DrawStream& stream, uint32_t node, const LocalityRow& row,
                              const uint32_t* favoured, uint32_t* picks) {
   const uint32_t words_per_draw = WordsPerDraw(row.degree);
@@ -115,18 +115,18 @@ GNND_HD uint32_t PickLocally(const DrawStream& stream, uint32_t node, const Loca
   return near;
 }
 
-// How s follows from epoch to epoch (Algorithm 2 of the paper, corrected: it never passes the
-// most, and ends). It is doubled while extraction takes over a fifth of extraction and training
-// together, goes half the way back when it takes less than 0.15, and stays once neither is so or
-// steps are below an eighth.
+// The scale s from epoch to epoch (Algorithm 2 of the paper, corrected: it never passes the
+// maximum, and it ends). It is doubled while extraction takes over a fifth of extraction and
+// training together, goes half the way back when it takes less than 0.15, and is fixed once neither
+// holds or steps are below an eighth.
 struct LocalityScale {
   uint32_t scale = kScaleOne;
   uint32_t before = kScaleOne;
   bool fixed = false;
 };
 
-// After an epoch whose batches took so long to extract and to train, in any unit; below 2^59. It
-// stays at `most` or below.
+// The scale after an epoch with these times of extraction and training, in any unit below 2^59. It
+// never exceeds `most`.
 GNND_HD LocalityScale NextScale(LocalityScale now, uint64_t extract, uint64_t train,
                                 uint32_t most = kScaleMost) {
   if (now.fixed) return now;

@@ -13,7 +13,7 @@
 // decides which nodes make up a batch: round r of value R takes word 0 of Philox with purpose
 // kPermutation, hop = r, node = R, batch 0, block 0.
 //
-// A range of positions at once, by vectors: core/item/permute.h.
+// core/item/permute.h permutes a range of positions at once, by vectors.
 
 namespace gnnd {
 

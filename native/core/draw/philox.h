@@ -19,8 +19,9 @@
 // One evaluation gives four 32-bit words; draw j of a node is word j % 4 of block j / 4. No lane,
 // thread or group index ever enters the counter.
 //
-// What has no field there has a key of its own, derived from the job's: blocks from 2^16 on, 2^16
-// of them a page, and relations. Page 0 and relation 0 have the job's key itself.
+// Two things have no field there and get keys of their own, derived from the job's: blocks from
+// 2^16 on (2^16 of them make a page), and relations. Page 0 and relation 0 use the job's key
+// itself.
 
 namespace gnnd {
 
@@ -78,16 +79,16 @@ GNND_HD PhiloxWords Philox(PhiloxKey key, PhiloxCounter counter) {
   return PhiloxWords{{c0, c1, c2, c3}};
 }
 
-// Word `at` of a block, 0 to 3, where `at` is not known when this is compiled: a choice of four
-// registers, which a device cannot index.
+// Word `at` (0 to 3) of a block when `at` is not a compile-time constant: a choice among four
+// registers, because a device cannot index registers.
 GNND_HD uint32_t WordAt(const PhiloxWords& words, uint32_t at) {
   const uint32_t low = at % 2 == 0 ? words.word[0] : words.word[1];
   const uint32_t high = at % 2 == 0 ? words.word[2] : words.word[3];
   return at < 2 ? low : high;
 }
 
-// A key for what `index` names among its kind: words 0 and 1 of Philox with the kind as purpose and
-// the index as node, all else 0.
+// The key of number `index` of a kind: words 0 and 1 of Philox with the kind as purpose and the
+// index as node, all else 0.
 GNND_HD PhiloxKey DerivedKey(PhiloxKey key, Purpose kind, uint32_t index) {
   const PhiloxWords words = Philox(key, CounterOf(kind, 0, 0, 0, index, 0));
   return PhiloxKey{words.word[0], words.word[1]};

@@ -5,12 +5,12 @@
 #include "core/draw/philox.h"
 #include "core/vec/vec.h"
 
-// Philox, a counter a lane: for loops files (core/vec/vec.h).
+// Philox with one counter per lane, for loops files (core/vec/vec.h).
 
 namespace gnnd::GNND_SET {
 
-// The ten rounds on kWideLanes counters, in place. A register after the other, not all at once: a
-// chain of rounds has few registers, and the next one overlaps with it.
+// Runs the ten rounds on kWideLanes counters, in place. One register is finished before the next,
+// because a chain of rounds needs few registers and overlaps with the next chain.
 GNND_VEC void PhiloxRounds(PhiloxKey key, WidePart (&word)[4]) {
   const WidePart mul0 = WideOf(kPhiloxMul0);
   const WidePart mul1 = WideOf(kPhiloxMul1);
@@ -30,7 +30,7 @@ struct WideWords {
   Wide word[4];
 };
 
-// Of 16 nodes, each at a block of its own; the counter is that of node 0, block 0.
+// Draws for 16 nodes, each at its own block; the counter is that of node 0, block 0.
 GNND_VEC WideWords PhiloxLanes(PhiloxKey key, const PhiloxCounter& counter, const Wide& nodes,
                                const Wide& blocks) {
   WideWords words;
@@ -44,7 +44,7 @@ GNND_VEC WideWords PhiloxLanes(PhiloxKey key, const PhiloxCounter& counter, cons
   return words;
 }
 
-// All at the same block.
+// Draws for 16 nodes at the same block.
 GNND_VEC WideWords PhiloxLanes(PhiloxKey key, PhiloxCounter counter, const Wide& nodes,
                                uint32_t block) {
   counter.word[1] |= block;

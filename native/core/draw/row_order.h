@@ -19,8 +19,8 @@ struct RowOrder {
   PhiloxKey key;
   uint32_t epoch;
   uint32_t rows;
-  uint32_t chunk;     // rows of one, at least 1
-  uint32_t short_at;  // position of the short chunk among chunks; their number where there is none
+  uint32_t chunk;     // rows per chunk, at least 1
+  uint32_t short_at;  // position of the short chunk among chunks; their number if none is short
 };
 
 GNND_HD uint32_t NumChunks(uint32_t rows, uint32_t chunk) {

@@ -6,18 +6,18 @@
 #include "core/draw/batch_key.h"
 #include "core/draw/philox.h"
 
-// The words of a row. Word k of a row is word k % 4 of Philox block k / 4, at the row's node. How
-// they become neighbours is in floyd.h (uniform), alias.h (by edge weight), walk.h and labor.h.
+// The random words of a row. Word k of a row is word k % 4 of Philox block k / 4, at the row's
+// node. Their use is in floyd.h (uniform), alias.h (by edge weight), walk.h and labor.h.
 
 namespace gnnd {
 
-// The draws of one hop of one batch; a node selects a row's.
+// The draws of one hop of one batch; a node selects the words of its row.
 struct DrawStream {
   PhiloxKey key;
   PhiloxCounter counter;  // of node 0, block 0
 };
 
-// Of edges of `relation`; a graph of one kind of edge has relation 0.
+// Draws for edges of `relation`; a graph with one kind of edge has relation 0.
 GNND_HD DrawStream DrawStreamOf(const BatchKey& key, uint32_t hop,
                                 Purpose purpose = Purpose::kSample, uint32_t relation = 0) {
   return DrawStream{RelationKey(KeyOf(key.random_seed), relation),
@@ -32,7 +32,7 @@ GNND_HD PhiloxWords RowWords(const DrawStream& stream, uint32_t node, uint32_t b
   return Philox(stream.key, counter);
 }
 
-// The same for any block below 2^48, and any node below 2^44.
+// RowWords for any block below 2^48 and any node below 2^44.
 GNND_HD PhiloxWords LongRowWords(const DrawStream& stream, uint64_t node, uint64_t block) {
   PhiloxCounter counter = stream.counter;
   counter.word[0] = static_cast<uint32_t>(node);
@@ -41,7 +41,7 @@ GNND_HD PhiloxWords LongRowWords(const DrawStream& stream, uint64_t node, uint64
   return Philox(PageKey(stream.key, static_cast<uint32_t>(block / kPageBlocks)), counter);
 }
 
-// From this degree on a uniform draw takes two words, where one would show a bias.
+// From this degree on a uniform draw takes two words, because one would be visibly biased.
 inline constexpr uint64_t kTwoWordDegree = uint64_t{1} << 20;
 
 // Uniform in [0, bound) from two words: the high half of the 64-bit number times the bound.

@@ -20,17 +20,17 @@
 
 namespace gnnd {
 
-// Block of a row's stream that step s of walk w takes.
+// The block of a row's stream for step s of walk w.
 GNND_HD uint32_t WalkBlock(uint32_t walk, uint32_t length, uint32_t step) {
   return walk * length + step;
 }
 
-// Where a step goes from a node of `degree` in-neighbours, by words 0 and 1: a position in its row.
+// The position of a step's next node in the row of a node with `degree` in-neighbours.
 GNND_HD uint64_t WalkPosition(uint32_t low, uint32_t high, uint64_t degree) {
   return WideBoundedDraw(low, high, degree);
 }
 
-// Words 2 below this end a walk.
+// A word 2 below this threshold ends a walk.
 GNND_HD uint32_t RestartThreshold(double restart_prob) {
   return static_cast<uint32_t>(restart_prob * 0x1p32);
 }
