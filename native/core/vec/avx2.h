@@ -9,8 +9,8 @@
 
 namespace gnnd::avx2 {
 
-// Of Lanes16<float> a loop may hold at once: half of the registers, the rest for terms, weight and
-// mask.
+// Vectors Lanes16<float> that a loop may hold at once: half of the registers, the rest is for
+// terms, weight and mask.
 constexpr uint32_t kHeldVectors = 4;
 
 GNND_VEC __m256i Register(U32x16::Part a) { return reinterpret_cast<__m256i>(a); }
@@ -25,8 +25,7 @@ GNND_VEC uint32_t Bits(const Mask16& mask) {
   return bits;
 }
 
-// Writes the lanes of the mask one behind the other, and up to 16 elements in all; returns how many
-// they are.
+// Writes the masked lanes one behind the other, touching up to 16 elements; returns their number.
 GNND_VEC uint32_t CompressStore(uint32_t* to, const Mask16& mask, const U32x16& a) {
   constexpr uint64_t kLanesInOrder = 0x0706050403020100;
   const uint32_t bits = Bits(mask);
@@ -43,7 +42,7 @@ GNND_VEC uint32_t CompressStore(uint32_t* to, const Mask16& mask, const U32x16& 
   return count;
 }
 
-// The first lanes; `count` is 1 to 16.
+// The first `count` lanes, 1 to 16.
 struct Tail {
   Mask16 mask;
   uint32_t count;
@@ -59,8 +58,8 @@ GNND_VEC Tail TailOf(uint32_t count) {
   return tail;
 }
 GNND_VEC Mask16 LanesOf(const Tail& tail) { return tail.mask; }
-// Masked loads and stores only where a register is neither full nor empty: they are slow on some
-// processors, and which it is stays the same through a loop.
+// Masked loads and stores are used only where a register is neither full nor empty: they are slow
+// on some processors, and the case stays the same through a loop.
 GNND_VEC bool IsFull(const Tail& tail, uint32_t p) { return tail.count >= (p + 1) * kPartLanes; }
 GNND_VEC bool IsEmpty(const Tail& tail, uint32_t p) { return tail.count <= p * kPartLanes; }
 GNND_VEC U32x16 Load(const uint32_t* from, const Tail& tail) {
@@ -123,10 +122,10 @@ GNND_VEC F32x16 Load(const Half* from, const Tail& tail) {
   return lanes;
 }
 
-// Sixteen 32-bit numbers as the multiplier wants them: of each register those at even and those at
-// odd places in the low halves of 64-bit lanes. What is in the high halves is never read.
+// Sixteen 32-bit numbers laid out for the multiplier: for each register, the numbers at even and
+// those at odd places, in the low halves of 64-bit lanes. The high halves are never read.
 typedef uint64_t WidePart __attribute__((vector_size(32)));
-constexpr uint32_t kWideLanes = 4;  // of a WidePart
+constexpr uint32_t kWideLanes = 4;  // in a WidePart
 constexpr uint32_t kWideParts = 4;  // register 0 even, odd, register 1 even, odd
 constexpr uint32_t kWideUnroll = 4;
 struct Wide {
@@ -161,7 +160,7 @@ GNND_VEC Wide Widen(const U32x16& a) {
   }
   return wide;
 }
-// Even places from one, odd ones from the other.
+// Takes even places from one vector, odd places from the other.
 GNND_VEC U32x16::Part Interleave(WidePart even, WidePart odd) {
   return Lanes(
       _mm256_blend_epi32(reinterpret_cast<__m256i>(even), reinterpret_cast<__m256i>(odd), 0xAA));
@@ -171,7 +170,7 @@ GNND_VEC U32x16 Narrow(const Wide& a) {
   GNND_PARTS lanes.part[p] = Interleave(a.part[2 * p], a.part[2 * p + 1] << 32);
   return lanes;
 }
-// The high halves of products.
+// The high 32 bits of the products.
 GNND_VEC U32x16 MultiplyHigh(const Wide& a, const U32x16& b) {
   const Wide wide = Widen(b);
   U32x16 lanes;

@@ -4,7 +4,7 @@
 
 // AVX-512 F, BW, DQ, VL: one register for sixteen lanes, and registers for masks. See vec.h.
 
-// GCC 12 takes the deliberately undefined operand inside its own intrinsics for a mistake of ours.
+// GCC 12 warns of the deliberately undefined operand inside its own intrinsics.
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 
@@ -13,7 +13,7 @@
 
 namespace gnnd::avx512 {
 
-// Of Lanes16<float> a loop may hold at once: half of the registers.
+// Vectors Lanes16<float> that a loop may hold at once: half of the registers.
 constexpr uint32_t kHeldVectors = 16;
 
 GNND_VEC __m512i Register(const U32x16& a) { return reinterpret_cast<__m512i>(a.part[0]); }
@@ -46,15 +46,14 @@ GNND_VEC F32x16 Keep(Mask16 mask, const F32x16& a) {
   return Lanes(_mm512_maskz_mov_ps(mask.bits, Register(a)));
 }
 
-// Writes the lanes of the mask one behind the other, and up to 16 elements in all; returns how many
-// they are.
+// Writes the masked lanes one behind the other, touching up to 16 elements; returns their number.
 GNND_VEC uint32_t CompressStore(uint32_t* to, Mask16 mask, const U32x16& a) {
-  // In a register first: compressing to memory is slow on some processors.
+  // Compresses in a register first, because compressing to memory is slow on some processors.
   _mm512_storeu_si512(to, _mm512_maskz_compress_epi32(mask.bits, Register(a)));
   return static_cast<uint32_t>(_mm_popcnt_u32(mask.bits));
 }
 
-// The first lanes; `count` is 1 to 16.
+// The first `count` lanes, 1 to 16.
 struct Tail {
   uint32_t count;
   __mmask16 bits;
@@ -71,7 +70,7 @@ GNND_VEC void Store(float* to, const F32x16& a, Tail tail) {
   _mm512_mask_storeu_ps(to, tail.bits, Register(a));
 }
 
-// Masked because GCC 12 warns of its own unmasked form.
+// Masked, because GCC 12 warns of its own unmasked form.
 GNND_VEC F32x16 Load(const Half* from) {
   const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
   return Lanes(_mm512_maskz_cvtph_ps(0xFFFF, halves));
@@ -89,10 +88,10 @@ GNND_VEC void Store(Bfloat16* to, const F32x16& a, Tail tail) {
   _mm256_mask_storeu_epi16(to, tail.bits, reinterpret_cast<__m256i>(NarrowPart(a.part[0])));
 }
 
-// Sixteen 32-bit numbers as the multiplier wants them: those at even and those at odd places in the
-// low halves of 64-bit lanes. What is in the high halves is never read.
+// Sixteen 32-bit numbers laid out for the multiplier: those at even and those at odd places, in the
+// low halves of 64-bit lanes. The high halves are never read.
 typedef uint64_t WidePart __attribute__((vector_size(64)));
-constexpr uint32_t kWideLanes = 8;  // of a WidePart
+constexpr uint32_t kWideLanes = 8;  // in a WidePart
 constexpr uint32_t kWideParts = 2;
 constexpr uint32_t kWideUnroll = 2;
 struct Wide {
@@ -125,13 +124,13 @@ GNND_VEC Wide Widen(const U32x16& a) {
   const auto lanes = reinterpret_cast<WidePart>(a.part[0]);
   return {{lanes, lanes >> 32}};
 }
-// Even places from one, odd ones from the other.
+// Takes even places from one vector, odd places from the other.
 GNND_VEC U32x16 Interleave(WidePart even, WidePart odd) {
   return Lanes(_mm512_mask_blend_epi32(0xAAAA, reinterpret_cast<__m512i>(even),
                                        reinterpret_cast<__m512i>(odd)));
 }
 GNND_VEC U32x16 Narrow(const Wide& a) { return Interleave(a.part[0], a.part[1] << 32); }
-// The high halves of products.
+// The high 32 bits of the products.
 GNND_VEC U32x16 MultiplyHigh(const Wide& a, const U32x16& b) {
   const Wide wide = Widen(b);
   return Interleave(Multiply(a.part[0], wide.part[0]) >> 32, Multiply(a.part[1], wide.part[1]));

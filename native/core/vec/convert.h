@@ -6,7 +6,7 @@
 #include "core/base/half.h"
 #include "core/vec/dispatch.h"
 
-// Numbers from one type to another, many at once. Widening is exact and narrowing rounds as
+// Converts many numbers from one type to another. Widening is exact and narrowing rounds as
 // ToBfloat16 does, so every instruction set gives the same bits. The arrays must not overlap.
 
 namespace gnnd {
@@ -19,7 +19,7 @@ struct ConvertLoops {
 };
 GNND_DECLARE_LOOPS(ConvertLoops, kConvertLoops);
 
-// With the best variants that this machine has.
+// Converts with the best variant for this machine.
 inline void Convert(const Half* from, uint64_t count, float* to) {
   BestLoops<ConvertLoops>().widen_half(from, count, to);
 }

@@ -9,14 +9,14 @@
 //   struct ScaleLoops { void (*scale)(float* values, uint64_t count); };
 //   GNND_DECLARE_LOOPS(ScaleLoops, kScaleLoops);
 //
-// Its *_loops.cc defines the table in namespace gnnd::GNND_SET, and whoever runs loops takes
+// Its *_loops.cc defines the table in namespace gnnd::GNND_SET, and callers use
 // LoopsFor<ScaleLoops>(set) or BestLoops<ScaleLoops>().
 
 #define GNND_DECLARE_LOOPS_OF(set, Loops, name) \
   namespace set {                               \
   extern const Loops name;                      \
   }
-// Tables stand in the order of the sets that the processor's family knows.
+// Tables are in the order of the instruction sets that this processor family has.
 #if defined(__x86_64__)
 #define GNND_DECLARE_WIDER(Loops, name)    \
   GNND_DECLARE_LOOPS_OF(avx2, Loops, name) \
@@ -40,14 +40,14 @@ namespace gnnd {
 template <typename Loops>
 inline constexpr const Loops* kTablesOf[] = {nullptr};
 
-// The table for `set`, which the machine must have.
+// The table for `set`. REQUIRES: the machine has that set.
 template <typename Loops>
 const Loops& LoopsFor(InstructionSet set) {
   GNND_CHECK(IsAvailable(set));
   return *kTablesOf<Loops>[set == InstructionSet::kNeon ? 1 : static_cast<uint32_t>(set)];
 }
 
-// The best that this machine has.
+// The table for the best set of this machine.
 template <typename Loops>
 const Loops& BestLoops() {
   static const Loops& best = LoopsFor<Loops>(DetectInstructionSet());

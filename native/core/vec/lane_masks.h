@@ -4,8 +4,8 @@
 
 #include "core/vec/lanes.h"
 
-// Masks of sets that have no registers for them: a lane is all ones or all zeros. A set's header
-// includes this and adds Bits(), for which the compiler finds no instruction.
+// Masks for sets without mask registers: a lane is all ones or all zeros. A set's header includes
+// this and adds Bits(), for which the compiler finds no instruction.
 
 namespace gnnd::GNND_SET {
 
@@ -32,14 +32,14 @@ GNND_VEC Mask16 Below(const U32x16& a, const U32x16& b) {
   return mask;
 }
 
-// Lanes that are above 0 or not a number.
+// Mask of the lanes that are above 0 or NaN.
 GNND_VEC Mask16 NotAtMostZero(const F32x16& a) {
   Mask16 mask;
   GNND_PARTS mask.part[p] = ~reinterpret_cast<U32x16::Part>(a.part[p] <= F32x16::Part{});
   return mask;
 }
 
-// Lane i for bit i.
+// Mask of lane i for every bit i that is set.
 GNND_VEC Mask16 LanesOf(uint32_t bits) {
   const U32x16 mine = Load(kLaneBits);
   Mask16 mask;
@@ -63,7 +63,7 @@ GNND_VEC U32x16 Select(const Mask16& mask, const U32x16& yes, const U32x16& no) 
   return lanes;
 }
 
-// The lanes of the mask; others are 0.
+// Keeps the masked lanes; the others become 0.
 GNND_VEC F32x16 Keep(const Mask16& mask, const F32x16& a) {
   F32x16 lanes;
   GNND_PARTS lanes.part[p] =

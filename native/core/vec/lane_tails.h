@@ -2,8 +2,8 @@
 
 #include "core/vec/lane_masks.h"
 
-// The first lanes of a vector, and compressing, lane by lane: for sets without instructions for
-// them. Included last by a set's header, which has WidenPart(), float16 to float32.
+// Loads of a vector's first lanes, and compression, lane by lane: for sets without instructions for
+// them. A set's header, which defines WidenPart() (float16 to float32), includes this last.
 
 namespace gnnd::GNND_SET {
 
@@ -29,8 +29,7 @@ GNND_VEC F32x16 Load(const Half* from, Tail tail) {
   return lanes;
 }
 
-// Writes the lanes of the mask one behind the other, and up to 16 elements in all; returns how many
-// they are.
+// Writes the masked lanes one behind the other, touching up to 16 elements; returns their number.
 GNND_VEC uint32_t CompressStore(uint32_t* to, const Mask16& mask, const U32x16& a) {
   uint32_t count = 0;
   GNND_PARTS {

@@ -6,8 +6,8 @@
 #include "core/base/bfloat16.h"
 #include "core/base/half.h"
 
-// What all instruction sets share: vectors of 16 elements in parts that are registers. A set's
-// header defines GNND_PART_LANES, the 32-bit lanes of its registers, and includes this. See vec.h.
+// Vectors of 16 elements, in parts that are registers, for all instruction sets. A set's header
+// defines GNND_PART_LANES, the 32-bit lanes of its registers, and includes this. See vec.h.
 
 #define GNND_VEC [[gnu::always_inline]] static inline
 // Runs for each part of a vector.
@@ -74,9 +74,9 @@ GNND_VEC U32x16 operator>>(U32x16 a, uint32_t bits) {
   return a;
 }
 
-// The first lanes of a vector at the end of an array, as many as `tail` counts (a set's Tail, made
-// by its TailOf). Nothing behind them is read, or written; other lanes are 0. Here lane by lane,
-// for element types and sets that have no better way.
+// Loads the first lanes of a vector at the end of an array, as many as `tail` counts (a set's Tail,
+// made by its TailOf). Nothing beyond them is read or written; other lanes are 0. This version goes
+// lane by lane, for element types and sets that have no better way.
 template <typename T, typename Tail>
 GNND_VEC Lanes16<T> Load(const T* from, const Tail& tail) {
   Lanes16<T> lanes{};
@@ -103,7 +103,7 @@ GNND_VEC void Store(T* to, const Lanes16<T>& lanes, const Tail& tail) {
   }
 }
 
-// bfloat16 as float32, and back to the nearest, ties to even; every NaN becomes the quiet one.
+// Converts bfloat16 to float32 and back, to the nearest, ties to even; every NaN becomes quiet.
 typedef uint16_t Bfloat16Part __attribute__((vector_size(kPartLanes * sizeof(Bfloat16))));
 
 GNND_VEC F32x16::Part WidenPart(const Bfloat16* from) {
@@ -141,7 +141,7 @@ GNND_VEC void Store(Bfloat16* to, const F32x16& lanes, const Tail& tail) {
   std::memcpy(to, elements, tail.count * sizeof(Bfloat16));
 }
 
-// Eight elements, for sums over lanes: their order is frozen.
+// Vectors of eight elements, for sums over lanes, whose order is frozen.
 template <typename T>
 struct EightOf {
   typedef T Type __attribute__((vector_size(8 * sizeof(T))));
@@ -162,7 +162,7 @@ GNND_VEC void AddEight(T* to, Eight<T> value) {
   std::memcpy(to, &value, sizeof value);
 }
 
-// Sum of the lanes, by halves.
+// The sum of the lanes, added by halves.
 template <typename T>
 GNND_VEC T SumOfEight(Eight<T> v) {
   return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));

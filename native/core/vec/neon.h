@@ -9,7 +9,7 @@
 
 namespace gnnd::neon {
 
-// Of Lanes16<float> a loop may hold at once: half of the registers.
+// Vectors Lanes16<float> that a loop may hold at once: half of the registers.
 constexpr uint32_t kHeldVectors = 4;
 
 GNND_VEC uint32x4_t Register(U32x16::Part a) { return (uint32x4_t)a; }
@@ -28,10 +28,10 @@ GNND_VEC F32x16::Part WidenPart(const Half* from, uint32_t lanes) {
   return (F32x16::Part)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(halves)));
 }
 
-// 32-bit numbers as they stand: the multiplier takes halves of registers and gives whole ones,
-// which two shuffles part into low and high halves of the products.
+// Sixteen 32-bit numbers in their normal order: the multiplier takes halves of registers and gives
+// whole ones, which two shuffles split into low and high halves of the products.
 typedef U32x16::Part WidePart;
-constexpr uint32_t kWideLanes = 4;  // of a WidePart
+constexpr uint32_t kWideLanes = 4;  // in a WidePart
 constexpr uint32_t kWideParts = 4;
 constexpr uint32_t kWideUnroll = 4;
 struct Wide {
@@ -70,7 +70,7 @@ GNND_VEC U32x16 Narrow(const Wide& a) {
   GNND_PARTS lanes.part[p] = a.part[p];
   return lanes;
 }
-// The high halves of products.
+// The high 32 bits of the products.
 GNND_VEC U32x16 MultiplyHigh(const Wide& a, const U32x16& b) {
   U32x16 lanes;
   GNND_PARTS lanes.part[p] = Multiply(a.part[p], b.part[p]).high;

@@ -1,13 +1,13 @@
 #pragma once
 
-// Nothing beyond the compiler's baseline: what each set's header has, lane by lane. See vec.h.
+// The functions of a set's header lane by lane, with the compiler's baseline only. See vec.h.
 
 #define GNND_PART_LANES 4
 #include "core/vec/lane_masks.h"
 
 namespace gnnd::plain {
 
-// Of Lanes16<float> a loop may hold at once.
+// Vectors Lanes16<float> that a loop may hold at once.
 constexpr uint32_t kHeldVectors = 2;
 
 GNND_VEC uint32_t Bits(const Mask16& mask) {
@@ -26,10 +26,10 @@ GNND_VEC F32x16::Part WidenPart(const Half* from, uint32_t lanes) {
   return part;
 }
 
-// 32-bit numbers one by one in 64 bits, which is how the processor's own multiplier wants them.
-// What is in the high halves is never read.
+// 32-bit numbers in 64 bits each, the width of the processor's own multiplier. The high halves are
+// never read.
 using WidePart = uint64_t;
-constexpr uint32_t kWideLanes = 1;  // of a WidePart
+constexpr uint32_t kWideLanes = 1;  // in a WidePart
 constexpr uint32_t kWideParts = 16;
 constexpr uint32_t kWideUnroll = 1;
 struct Wide {
@@ -62,7 +62,7 @@ GNND_VEC U32x16 Narrow(const Wide& a) {
   for (uint32_t i = 0; i < kLanes; ++i) lanes[i] = static_cast<uint32_t>(a.part[i]);
   return Load(lanes);
 }
-// The high halves of products.
+// The high 32 bits of the products.
 GNND_VEC U32x16 MultiplyHigh(const Wide& a, const U32x16& b) {
   uint32_t lanes[kLanes];
   Store(lanes, b);
