@@ -4,7 +4,6 @@ import { countsOf, hasEdgeWeights } from '../datasets/ready-dataset.ts';
 import { type Task, type TaskAnswer, topologyFd } from '../executor/protocol.ts';
 import type { CoreAddon, FootprintOptions } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
-import { layoutOf } from '../plan/job-layout.ts';
 import { taskTopologyPlace } from '../plan/memory-plan.ts';
 import type { DataWitness } from '../prepare/data-witness.ts';
 import { loadDataset } from '../prepare/load-dataset.ts';
@@ -13,6 +12,7 @@ import type { DatasetRecord } from '../records/dataset-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
 import { runTask } from '../supervisor/task.ts';
+import { workOf } from '../work/work.ts';
 
 /** Reports that sample whole epochs as a job would: the child that does, and what it needs. */
 
@@ -82,7 +82,7 @@ export async function sampleEpochs(
     const { location } = loaded;
     const inputs = {
       dataset: location,
-      sampling: layoutOf(native, spec, location.counts).sampling,
+      sampling: workOf(spec).layout(native, location.counts).sampling,
       randomSeed: BigInt(spec.training.randomSeed),
       topologyFd,
     };

@@ -3,8 +3,7 @@ import { type FieldViolation, GnndError, messageOf } from '../base/errors.ts';
 import { countsOf, hasEdgeWeights } from '../datasets/ready-dataset.ts';
 import type { CoreAddon, ModelOptions } from '../native/contract.ts';
 import { loadCore } from '../native/load.ts';
-import { layoutOf } from '../plan/job-layout.ts';
-import { memoryPlanOf, memoryViolations, rowPlanOf } from '../plan/memory-plan.ts';
+import { memoryViolations } from '../plan/memory-plan.ts';
 import { type DatasetRecord, modelColumnsMax } from '../records/dataset-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { formatCount } from '../spec/counted.ts';
@@ -13,6 +12,7 @@ import type { JobSpec, SpecDraft } from '../spec/job-spec.ts';
 import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
 import { show } from '../spec/spec-checker.ts';
+import { rowPlanOfJob, workOf } from '../work/work.ts';
 import type { SpecWithModel } from './inference-input.ts';
 import type { Start } from './start-input.ts';
 
@@ -50,7 +50,7 @@ export function checkJob(check: JobCheck): JobSpec {
   if (dataset?.state !== 'READY') return spec;
   checkLayout(native, spec, dataset);
   if (start !== null) checkStart(native, start, spec, dataset);
-  checkMemory(memoryPlanOf(spec, { native, ...placementFacts(host, spec, dataset) }));
+  checkMemory(workOf(spec).memory({ native, ...placementFacts(host, spec, dataset) }));
   return spec;
 }
 
@@ -66,7 +66,9 @@ function resolveOrThrow(native: CoreAddon, { given, dataset, noDataset, host }: 
     ...(ready === null ? {} : { targets: { task: ready.task, count: ready.numClasses } }),
     hasEdgeWeights: ready === null ? null : hasEdgeWeights(ready),
     bestRowChunk: (spec: SpecDraft) =>
-      ready === null ? 1 : rowPlanOf(spec, { native, ...placementFacts(host, spec, ready) }).chunk,
+      ready === null
+        ? 1
+        : rowPlanOfJob(spec, { native, ...placementFacts(host, spec, ready) }).chunk,
   });
   if ('ok' in resolution && before.length === 0) return resolution.ok;
   const found = 'ok' in resolution ? [] : resolution.violations;
@@ -101,7 +103,7 @@ function checkLayout(native: CoreAddon, spec: JobSpec, dataset: DatasetRecord): 
     throw new GnndError('SPEC_INVALID', 'the dataset is too wide for a model', { violations });
   }
   try {
-    layoutOf(native, spec, countsOf(dataset));
+    workOf(spec).layout(native, countsOf(dataset));
   } catch (error) {
     throw new GnndError('SPEC_INVALID', 'the job does not fit its limits', {
       violations: [{ path: 'spec.sampling.fanouts', description: messageOf(error) }],
@@ -111,7 +113,7 @@ function checkLayout(native: CoreAddon, spec: JobSpec, dataset: DatasetRecord): 
 
 /** Parameters that the model cannot take over are refused now, too. */
 function checkStart(native: CoreAddon, start: Start, spec: JobSpec, dataset: DatasetRecord): void {
-  const { model } = layoutOf(native, spec, countsOf(dataset));
+  const { model } = workOf(spec).layout(native, countsOf(dataset));
   const violations = startViolations(native, start, model);
   if (violations.length === 0) return;
   const message = `the model does not have the shapes of job ${start.jobId}`;

@@ -2,7 +2,6 @@ import { GnndError } from '../base/errors.ts';
 import { countsOf } from '../datasets/ready-dataset.ts';
 import { parameterCountOf } from '../files/checkpoint.ts';
 import { loadCore } from '../native/load.ts';
-import { layoutOf, queueSlots } from '../plan/job-layout.ts';
 import type { DatasetRecord } from '../records/dataset-record.ts';
 import type { JobPlan } from '../records/job-record.ts';
 import { type DevicePlan, makePlan } from '../scheduler/plan.ts';
@@ -30,6 +29,7 @@ export function predictPlan(request: PlanRequest): JobPlan {
   const { deviceNames: names, deviceKind, devices: count } = spec.resources;
   const devices =
     names.length > 0 ? names : devicesOfKind(request.deviceNames, deviceKind).slice(0, count);
+  const work = workOf(spec);
   const split =
     request.given ??
     makePlan({
@@ -37,7 +37,7 @@ export function predictPlan(request: PlanRequest): JobPlan {
       policy: spec.placement.policy,
       fixedSamplers: spec.placement.samplers,
       standby: spec.placement.standby,
-      ...workOf(spec).schedule,
+      ...work.schedule,
       steps: {
         batchesPerStep: spec.training.batchesPerStep,
         staleness: spec.training.staleness,
@@ -51,12 +51,11 @@ export function predictPlan(request: PlanRequest): JobPlan {
     throw new GnndError('PLAN_INFEASIBLE', 'no executor could train on the devices asked for');
   }
   const counts = countsOf(request.dataset);
-  const layout = layoutOf(native, spec, counts);
+  const layout = work.layout(native, counts);
   const sizes = { spec, counts, layout, deviceCount: devices.length };
-  const executorCount = split.executors.length;
   return {
     ...split,
-    queueCapacity: queueSlots(native, { ...sizes, executorCount }, 0),
+    queueCapacity: work.queueSlots(native, sizes, 0),
     slotBytes: layout.slotBytes,
     parameterCount: parameterCountOf(layout.manifest),
     cache: null,

@@ -7,7 +7,6 @@ import { newUlid } from '../base/ids.ts';
 import { noDatasetText, requireReady } from '../datasets/ready-dataset.ts';
 import { removeStartFile } from '../files/start-file.ts';
 import type { CoreAddon } from '../native/contract.ts';
-import { memoryPlanOf } from '../plan/memory-plan.ts';
 import { type Pool, poolTask } from '../pool/pool.ts';
 import type {
   ExecutorRole,
@@ -21,6 +20,7 @@ import type { MemoryPlan } from '../records/memory-plan.ts';
 import { encodeSpec, withSpecs } from '../spec/spec-codec.ts';
 import type { EpochPlace, NewJob, Store, StoredEpoch } from '../store/store.ts';
 import { readTimeline } from '../supervisor/timeline.ts';
+import { workOf } from '../work/work.ts';
 import { timelineFileOf } from './attempt-input.ts';
 import { type InferenceSources, withModel } from './inference-input.ts';
 import { createJobBells } from './job-bells.ts';
@@ -267,7 +267,10 @@ function memoryPlanOfJob(options: JobsOptions, { effectiveSpec: spec }: JobRecor
   const { native, host, hostBytes, store } = options;
   const dataset = store.getDataset(spec.dataset);
   if (dataset?.state !== 'READY') return null;
-  return memoryPlanOf(spec, { native, ...placementFacts({ ...host, hostBytes }, spec, dataset) });
+  return workOf(spec).memory({
+    native,
+    ...placementFacts({ ...host, hostBytes }, spec, dataset),
+  });
 }
 
 /** What `validate_only` answers: the job as it would be, without a name. */

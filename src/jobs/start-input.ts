@@ -4,7 +4,6 @@ import { countsOf } from '../datasets/ready-dataset.ts';
 import { imageFilesIn, imagesFolderOf } from '../files/image-files.ts';
 import { copyStart, type StartFacts, type StartSource } from '../files/start-file.ts';
 import type { CoreAddon, ModelManifest } from '../native/contract.ts';
-import { layoutOf } from '../plan/job-layout.ts';
 import { type Pool, poolTask } from '../pool/pool.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
@@ -12,6 +11,7 @@ import { meantBy } from '../spec/nearest.ts';
 import { infers } from '../spec/rules/inference.ts';
 import { show } from '../spec/spec-checker.ts';
 import type { Store } from '../store/store.ts';
+import { workOf } from '../work/work.ts';
 
 /** The parameters of another job, for one that is to begin with them. */
 
@@ -136,5 +136,5 @@ function imageOf(sources: StartSources, job: JobRecord, at: string): Place {
 function manifestOf({ store, native }: StartSources, { effectiveSpec }: JobRecord): ModelManifest {
   const dataset = store.getDataset(effectiveSpec.dataset);
   if (dataset === null) throw new Error(`its dataset ${effectiveSpec.dataset} is gone`);
-  return layoutOf(native, effectiveSpec, countsOf(dataset)).manifest;
+  return workOf(effectiveSpec).layout(native, countsOf(dataset)).manifest;
 }

@@ -5,7 +5,7 @@ import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
 import { cachesBesideHistory, keepsHistory } from '../spec/rules/history.ts';
 import { favours } from '../spec/rules/locality.ts';
-import { rowBytesOf } from './memory-plan.ts';
+import { rowBytesOf } from './memory-parts.ts';
 
 /**
  * How many rows devices keep, and whether they are read ahead (docs/caching.md): a function of the

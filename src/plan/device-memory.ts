@@ -3,7 +3,7 @@ import { counters, type DeviceOptions, type ExecutorSnapshot } from '../native/c
 import { devicePluginPath } from '../native/load.ts';
 import type { CachePlan, ExecutorRole } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import type { JobLayout } from './job-layout.ts';
+import type { JobLayout } from './plan-kind.ts';
 
 /**
  * Memory that executors may take of a device that is no CPU device. One that is alone there has

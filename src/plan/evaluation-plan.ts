@@ -6,7 +6,8 @@ import type {
   SamplingOptions,
 } from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import { edgeWeightsOf, type JobLayout } from './job-layout.ts';
+import { edgeWeightsOf } from './job-layout.ts';
+import type { JobLayout } from './plan-kind.ts';
 import { rankedOf } from './ranking.ts';
 
 /** How a job's evaluations are cut, and where their hidden rows lie: from spec and sizes alone. */
@@ -35,38 +36,6 @@ export function evaluationPlanOf(
     scratchBytes: scratchBytes + keptBytes,
     scratchFolder: inMemory ? '' : cacheFolder,
   };
-}
-
-/** Nodes to be predicted; at most, where they are listed. */
-export function nodesOf({ inference }: JobSpec, counts: DatasetCounts): number {
-  switch (inference.nodes) {
-    case 'TRAINING':
-      return counts.train;
-    case 'VALIDATION':
-      return counts.val;
-    case 'TEST':
-      return counts.test;
-    default:
-      return counts.numNodes;
-  }
-}
-
-/** One evaluation of so many nodes. Hidden rows lie in a file that outlives the attempt. */
-export function inferencePlanOf(
-  native: Pick<CoreAddon, 'evaluationSizes'>,
-  { model, manifest: { widths } }: JobLayout,
-  { spec, counts, nodes }: { spec: JobSpec; counts: DatasetCounts; nodes: number },
-): EvaluationPlan {
-  const predicted = { ...counts, val: nodes, test: 0 };
-  const sampled = spec.evaluation.method === 'SAMPLED';
-  const sizes = native.evaluationSizes({
-    counts: predicted,
-    model,
-    sampled,
-    ranked: false,
-    widths,
-  });
-  return { ...sizes, keptBytes: 0, scratchFolder: '' };
 }
 
 /** Scratch that all Trainers share, and whether it lies in memory. */

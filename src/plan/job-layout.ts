@@ -1,66 +1,34 @@
 import type {
   CoreAddon,
   DatasetCounts,
-  EvaluationSizes,
   JobMemory,
   ModelManifest,
   ModelOptions,
   SamplingOptions,
-  SegmentSpec,
   TrainerOptions,
 } from '../native/contract.ts';
-import { trialEpoch } from '../native/contract.ts';
 import { mayCache } from '../spec/cache-spec.ts';
-import { hasOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import { decidingMetric, usualMetric } from '../spec/metrics.ts';
-import { kindOf, takesRows } from '../spec/model-kinds.ts';
-import { sharesHistory } from '../spec/rules/history.ts';
-import { infers } from '../spec/rules/inference.ts';
-import { adapts, favours, scaleParts } from '../spec/rules/locality.ts';
-import { type CachedRows, historyConfigOf, noHistory } from './history.ts';
-import { rankedOf } from './ranking.ts';
+import { kindOf } from '../spec/model-kinds.ts';
+import type { BatchSpec, JobLayout, PlanKind, SizesAddon } from './plan-kind.ts';
 import { rowValueBytes } from './row-sizes.ts';
 
-/** What a job's spec means in native terms: options, sizes, the segment to make. */
-
-/** Rows for respawns of a long job; a row takes 6 KiB of the sparse segment once it is used. */
-const spareRows = 1000;
-
-/** Batches of a trial: enough for medians, few enough to take no notice of. */
-const trialBatches = 24;
-
-export interface JobLayout {
-  readonly model: ModelOptions;
-  readonly sampling: SamplingOptions;
-  /** The model's tensors; none for a TORCHSCRIPT model that was not probed yet. */
-  readonly manifest: ModelManifest;
-  /** Number of batches of an epoch, M. */
-  readonly batchesPerEpoch: number;
-  /** Virtual bytes of a slot: the largest record the job can make. */
-  readonly slotBytes: number;
-  /** Bytes of its parts, as far as they follow from the job's shape. */
-  readonly memory: JobMemory;
-}
-
-const pageBytes = 4096;
-const rowSlotBytes = pageBytes;
-/** Enough that no Trainer lacks a batch; each costs a word. */
-const rowSlots = 64;
+/** What a job's spec means in native terms: options and sizes. */
 
 const unknownManifest: ModelManifest = { tensors: [], numFloats: 0, widths: [] };
 
-/** The native functions that say how large things are. */
-export type SizesAddon = Pick<CoreAddon, 'modelManifest' | 'recordSlotBytes' | 'jobMemory'>;
-
 /** Throws with native code SPEC_INVALID when a bound does not fit (docs/formats/record.md). */
-export function layoutOf(native: SizesAddon, spec: JobSpec, counts: DatasetCounts): JobLayout {
-  const model = modelOptionsOf(spec, counts);
+export function layoutOf(
+  kind: PlanKind,
+  native: SizesAddon,
+  spec: JobSpec,
+  counts: DatasetCounts,
+): JobLayout {
+  const model = modelOptionsOf(kind, spec, counts);
   const sampling = samplingOf(spec);
   const isScript = spec.model.type === 'TORCHSCRIPT';
   const manifest = isScript ? unknownManifest : native.modelManifest(model);
-  // Batches of rows have no record.
-  const slotBytes = model.numHops > 0 ? rowSlotBytes : native.recordSlotBytes(counts, sampling);
+  const slotBytes = kind.batches.slotBytes(native, counts, sampling);
   const sizes = { parameterFloats: manifest.numFloats, slotBytes };
   return {
     model,
@@ -73,21 +41,16 @@ export function layoutOf(native: SizesAddon, spec: JobSpec, counts: DatasetCount
   };
 }
 
-/** The parts of a spec that say what a batch takes. */
-export type BatchSpec = Pick<
-  JobSpec,
-  'kind' | 'model' | 'propagation' | 'training' | 'sampling' | 'inference'
->;
-
-export function modelOptionsOf(spec: BatchSpec, counts: DatasetCounts): ModelOptions {
-  const rows = takesRows(spec.model.type);
+export function modelOptionsOf(
+  { batches, outDim }: PlanKind,
+  spec: BatchSpec,
+  counts: DatasetCounts,
+): ModelOptions {
   return {
     ...spec.model,
     inDim: counts.numFeatures,
-    // Another dataset than that of the training may have other classes.
-    outDim: infers(spec) ? spec.inference.classes : counts.numClasses,
-    numOperators: rows ? spec.propagation.operators.length : 0,
-    numHops: rows ? spec.propagation.hops : 0,
+    outDim: outDim(spec, counts),
+    ...batches.propagated(spec.propagation),
   };
 }
 
@@ -139,141 +102,5 @@ export function optimizerOf(spec: JobSpec, layout: JobLayout): TrainerOptions['o
       stepsPerEpoch: Math.ceil(layout.batchesPerEpoch / batchesPerStep),
       epochs,
     },
-  };
-}
-
-export interface SegmentRequest {
-  readonly spec: JobSpec;
-  readonly counts: DatasetCounts;
-  readonly layout: JobLayout;
-  readonly deviceCount: number;
-  readonly executorCount: number;
-}
-
-/** Slots of the job's queue. `recordBytes` is what a trial saw a record take; 0 = unknown. */
-export function queueSlots(
-  native: Pick<CoreAddon, 'segmentDefaultSlots'>,
-  request: SegmentRequest,
-  recordBytes: number,
-): number {
-  const { spec, layout, deviceCount } = request;
-  const { batchesPerStep, staleness } = spec.training;
-  if (takesRows(spec.model.type)) return batchesPerStep * (staleness + 1) + deviceCount + rowSlots;
-  const defaultSlots = native.segmentDefaultSlots({
-    batchesPerStep,
-    staleness,
-    numDevices: deviceCount,
-    batchesPerEpoch: layout.batchesPerEpoch,
-    queueMaxBytes: spec.queue.maxBytes,
-    recordBytes,
-  });
-  return spec.queue.capacity === 0 ? defaultSlots : spec.queue.capacity;
-}
-
-export interface JobSegmentSizes {
-  readonly numSlots: number;
-  readonly evaluation: EvaluationSizes;
-  /** The cached rows that Trainers share together with their history. */
-  readonly cached: CachedRows;
-  /** Bytes of the largest record of a trial; 0 = unknown. */
-  readonly recordBytes: number;
-}
-
-/**
- * The usual part of a slot: what a trial's largest record took and a quarter more, within the
- * budget of the queue, for what is registered is real memory. 0 where nobody registers.
- */
-function registeredBytesOf(
-  { spec, layout }: SegmentRequest,
-  numSlots: number,
-  recordBytes: number,
-): number {
-  if (!hasOwnMemory(spec.resources) || takesRows(spec.model.type)) return 0;
-  const usual = recordBytes === 0 ? layout.slotBytes : Math.ceil(1.25 * recordBytes);
-  const share = Math.floor(spec.queue.maxBytes / numSlots / pageBytes) * pageBytes;
-  return Math.min(layout.slotBytes, usual, share);
-}
-
-/** The job's segment. */
-export function jobSegment(
-  request: SegmentRequest,
-  { numSlots, evaluation, recordBytes, cached }: JobSegmentSizes,
-): SegmentSpec {
-  const { spec } = request;
-  const { batchesPerStep, staleness, stalenessCompensation } = spec.training;
-  const { rankedColumns, rankedNodes } = rankedOf(spec, request.counts);
-  return {
-    ...common(request),
-    registeredBytes: registeredBytesOf(request, numSlots, recordBytes),
-    batchLimit: 0,
-    epochs: spec.training.epochs,
-    firstEpoch: 0,
-    batchesPerStep,
-    staleness,
-    stalenessCompensation,
-    numSlots,
-    // A row is never used twice. Respawns are bounded per time window, not in all.
-    maxExecutors: request.executorCount + spec.restart.executorRestarts + spareRows,
-    evaluateEveryEpochs: spec.evaluation.everyEpochs,
-    evaluationChunks: evaluation.chunks,
-    evaluationClasses: request.counts.task === 'REGRESSION' ? 0 : request.counts.numClasses,
-    decides: decidingMetric(spec, request.counts.task),
-    rankedColumns,
-    rankedNodes,
-    lowWater: Math.floor(numSlots / 4),
-    stopPatience: spec.training.earlyStop.patienceEpochs,
-    stopMinDelta: spec.training.earlyStop.minDelta,
-    history: sharesHistory(spec) ? historyConfigOf(request, cached) : noHistory,
-    localityScale: favours(spec) ? spec.sampling.locality.maxScale * scaleParts : scaleParts,
-    localityAdapts: adapts(spec) ? 1 : 0,
-  };
-}
-
-/** A trial's segment: the first batches of the reserved epoch, no evaluation, room for all. */
-export function trialSegment(request: SegmentRequest): SegmentSpec {
-  const batches = Math.min(trialBatches, request.layout.batchesPerEpoch);
-  return {
-    ...common(request),
-    registeredBytes: registeredBytesOf(request, batches, 0),
-    batchLimit: batches,
-    epochs: 1,
-    firstEpoch: trialEpoch,
-    batchesPerStep: 1,
-    staleness: 0,
-    stalenessCompensation: 'NONE',
-    numSlots: batches,
-    maxExecutors: request.executorCount,
-    evaluateEveryEpochs: 0,
-    evaluationChunks: 0,
-    evaluationClasses: 0,
-    decides: usualMetric[request.counts.task],
-    ...{ rankedColumns: 0, rankedNodes: 0 },
-    lowWater: 0,
-    stopPatience: 0,
-    stopMinDelta: 0,
-    history: noHistory,
-    localityScale: firstScale(request.spec),
-    localityAdapts: 0,
-  };
-}
-
-/** Scale of the first epoch, times `scaleParts`. */
-function firstScale(spec: JobSpec): number {
-  return favours(spec) && !adapts(spec) ? spec.sampling.locality.maxScale * scaleParts : scaleParts;
-}
-
-function common({ spec, counts, layout, deviceCount }: SegmentRequest) {
-  return {
-    task: counts.task,
-    bornReady: takesRows(spec.model.type),
-    batchesPerEpoch: layout.batchesPerEpoch,
-    slotBytes: layout.slotBytes,
-    queueMaxBytes: spec.queue.maxBytes,
-    parameterFloats: layout.manifest.numFloats,
-    // Adam keeps two moments per parameter; others leave a part unused.
-    optimizerFloats: 2 * layout.manifest.numFloats,
-    numDevices: deviceCount,
-    batchSize: spec.training.batchSize,
-    trainNodes: counts.train,
   };
 }

@@ -4,7 +4,8 @@ import { mayPin } from '../spec/cache-spec.ts';
 import { trainsInOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticBytes, automaticRatio } from '../spec/limits.ts';
-import { infers } from '../spec/rules/inference.ts';
+import { rowBytesOf } from './memory-parts.ts';
+import type { JobLayout, MemoryFacts } from './plan-kind.ts';
 
 /**
  * How many of the hottest feature rows lie in memory of the host's that devices read by themselves
@@ -33,10 +34,26 @@ const cacheShare = 0.75;
 
 const pageBytes = 4096;
 
+/** Plans for a job that trains, of which `otherBytes` of host memory are taken already. */
+export function pinnedOf(
+  spec: JobSpec,
+  layout: JobLayout,
+  { counts, native, hostBytes, deviceBytes }: MemoryFacts,
+  otherBytes: number,
+): PinnedPlan {
+  const rowBytes = rowBytesOf(spec, counts);
+  const isShared = spec.resources.devices === 1 || spec.placement.standby !== 'OFF';
+  return pinnedPlanOf(spec, {
+    ...{ counts, rowBytes, hostBytes, deviceBytes, surelyBytes: otherBytes },
+    samplerBytes: isShared ? layout.memory.samplerDeviceBytes : 0,
+    rowsWithin: (bytes) => native.hostTierRows(bytes, rowBytes, counts.numNodes),
+  });
+}
+
 export function pinnedPlanOf(spec: JobSpec, facts: PinnedFacts): PinnedPlan {
-  if (infers(spec) || !mayPin(spec)) {
-    // On CPU devices and of inferences, which compute on the host, there is nothing to say.
-    const reason = !infers(spec) && trainsInOwnMemory(spec) ? 'none, as asked for' : '';
+  if (!mayPin(spec)) {
+    // There is nothing to say on CPU devices, which compute on the host.
+    const reason = trainsInOwnMemory(spec) ? 'none, as asked for' : '';
     return { rows: 0, bytes: 0, reason };
   }
   const { counts, rowBytes, rowsWithin } = facts;

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { JobLayout } from '../plan/job-layout.ts';
+import type { JobLayout } from '../plan/plan-kind.ts';
 import { timed } from '../supervisor/attempt-parts.ts';
 import type { AttemptContext } from '../supervisor/attempt-types.ts';
 import { runTask } from '../supervisor/task.ts';

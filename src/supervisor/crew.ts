@@ -25,7 +25,8 @@ import type {
 import { deviceOptionsOf, torchBytesOf } from '../plan/device-memory.ts';
 import { createScratch, type EvaluationPlan, evaluationSampling } from '../plan/evaluation-plan.ts';
 import { type CachedRows, historyOptionsOf, noCachedRows } from '../plan/history.ts';
-import { type JobLayout, optimizerOf } from '../plan/job-layout.ts';
+import { optimizerOf } from '../plan/job-layout.ts';
+import type { JobLayout } from '../plan/plan-kind.ts';
 import { trainerThreads } from '../plan/trainer-threads.ts';
 import type { CachePlan, ExecutorExit, ExecutorRole } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';

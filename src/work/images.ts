@@ -5,7 +5,7 @@ import { messageOf } from '../base/errors.ts';
 import { imageFilesIn } from '../files/image-files.ts';
 import type { ImageFacts, SegmentHandle, SegmentSnapshot } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
-import type { JobLayout } from '../plan/job-layout.ts';
+import type { JobLayout } from '../plan/plan-kind.ts';
 import type { ResumePoint } from '../records/job-record.ts';
 import type { AttemptContext } from '../supervisor/attempt-types.ts';
 

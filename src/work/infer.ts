@@ -2,7 +2,8 @@ import { messageOf } from '../base/errors.ts';
 import type { Seat } from '../devices/seat.ts';
 import { parameterCountOf } from '../files/checkpoint.ts';
 import { counters, type SegmentSnapshot } from '../native/contract.ts';
-import { inferencePlanOf } from '../plan/evaluation-plan.ts';
+import { inferencePlanOf, inferenceSegment } from '../plan/infer.ts';
+import type { PlanKind } from '../plan/plan-kind.ts';
 import type { CachePlan, JobProgress } from '../records/job-record.ts';
 import type { ScheduledWork } from '../scheduler/request.ts';
 import { timed } from '../supervisor/attempt-parts.ts';
@@ -17,7 +18,7 @@ import {
 } from '../supervisor/attempt-work.ts';
 import { CheckpointError } from '../supervisor/finalize.ts';
 import type { WorkContext } from './context.ts';
-import { inferenceSegment, openHiddenRows } from './inference.ts';
+import { openHiddenRows } from './inference.ts';
 import { JobCache } from './job-cache.ts';
 import { JobInference } from './job-inference.ts';
 import { Preparation, untried, type WorkInput } from './preparation.ts';
@@ -37,9 +38,9 @@ export class InferAttempt implements AttemptWork {
   /** Caches nothing; the plan that people are shown says so. */
   readonly #cache: JobCache;
 
-  constructor(context: WorkContext, input: WorkInput) {
+  constructor(context: WorkContext, kind: PlanKind, input: WorkInput) {
     this.#context = context;
-    this.#preparation = new Preparation(context, input);
+    this.#preparation = new Preparation(context, kind, input);
     this.#inference = new JobInference(context);
     this.#cache = new JobCache(context, { input, batchesAtOnce: context.input.devices.length });
   }

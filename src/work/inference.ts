@@ -7,14 +7,12 @@ import { GnndError, messageOf } from '../base/errors.ts';
 import { canonicalJson } from '../base/ids.ts';
 import { featureNamesOf } from '../datasets/feature-names.ts';
 import { parametersOf } from '../files/checkpoint.ts';
-import type { CoreAddon, PredictionOptions, SegmentSpec } from '../native/contract.ts';
-import { type EvaluationPlan, nodesOf } from '../plan/evaluation-plan.ts';
-import { noHistory } from '../plan/history.ts';
-import type { JobLayout, SegmentRequest } from '../plan/job-layout.ts';
+import type { CoreAddon, PredictionOptions } from '../native/contract.ts';
+import { nodesOf } from '../plan/infer.ts';
+import type { JobLayout } from '../plan/plan-kind.ts';
 import type { DatasetManifest } from '../records/dataset-record.ts';
 import type { JobResult } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import { scaleParts } from '../spec/rules/locality.ts';
 import type { AttemptInput } from '../supervisor/attempt-types.ts';
 import { runTask, TaskError, type TaskOptions } from '../supervisor/task.ts';
 import { readTrainedModel, type TrainedModel } from './trained-model.ts';
@@ -41,46 +39,6 @@ export const noPrediction: PredictionOptions = {
   logits: false,
   probabilities: false,
 };
-
-/** A segment of one step that is taken already: `segmentBeginTrained` gives it its parameters. */
-export function inferenceSegment(
-  { spec, layout, deviceCount, executorCount }: SegmentRequest,
-  { chunks }: Pick<EvaluationPlan, 'chunks'>,
-): SegmentSpec {
-  return {
-    bornReady: true,
-    batchesPerEpoch: 1,
-    batchLimit: 0,
-    batchSize: 1,
-    trainNodes: 1,
-    epochs: 1,
-    firstEpoch: 0,
-    batchesPerStep: 1,
-    staleness: 0,
-    stalenessCompensation: 'NONE',
-    numSlots: 1,
-    slotBytes: 1,
-    registeredBytes: 0,
-    queueMaxBytes: 1,
-    parameterFloats: layout.manifest.numFloats,
-    optimizerFloats: 0,
-    numDevices: deviceCount,
-    maxExecutors: executorCount + spec.restart.executorRestarts + 1000,
-    evaluateEveryEpochs: 1,
-    evaluationChunks: chunks,
-    evaluationClasses: 0,
-    task: 'CLASSIFICATION',
-    decides: 'ACCURACY',
-    rankedColumns: 0,
-    rankedNodes: 0,
-    lowWater: 0,
-    stopPatience: 0,
-    stopMinDelta: 0,
-    history: noHistory,
-    localityScale: scaleParts,
-    localityAdapts: 0,
-  };
-}
 
 /** Opens the file of hidden rows; the caller closes it. */
 export function openHiddenRows({ inferenceFolder }: AttemptInput, bytes: number): number {

@@ -13,7 +13,7 @@ import { cachePlanOf } from '../plan/cache-plan.ts';
 import { budgetBytesOf, heldByTrainers, takenBeside } from '../plan/device-memory.ts';
 import { evaluationBytesOf, evaluationPlanOf } from '../plan/evaluation-plan.ts';
 import { type CachedRows, noCachedRows } from '../plan/history.ts';
-import type { JobLayout } from '../plan/job-layout.ts';
+import type { JobLayout } from '../plan/plan-kind.ts';
 import { trainerThreads } from '../plan/trainer-threads.ts';
 import { HostTier, rowsKeptBy } from '../prepare/host-tier.ts';
 import { type HotOrder, prepareFavoured, prepareHotOrder } from '../prepare/hot-order.ts';

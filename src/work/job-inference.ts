@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import { GnndError } from '../base/errors.ts';
-import type { JobLayout } from '../plan/job-layout.ts';
+import type { JobLayout } from '../plan/plan-kind.ts';
 import { loadFeatures } from '../prepare/load-dataset.ts';
 import type { GivenMoments } from '../prepare/propagation-types.ts';
 import { type Moments, type MomentsFile, momentsPath } from '../prepare/standardization.ts';

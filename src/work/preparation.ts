@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import type { DatasetLocation } from '../native/contract.ts';
 import { budgetBytesOf } from '../plan/device-memory.ts';
-import { type JobLayout, layoutOf, type SegmentRequest } from '../plan/job-layout.ts';
+import { layoutOf } from '../plan/job-layout.ts';
 import { memoryPlanOf } from '../plan/memory-plan.ts';
+import type { JobLayout, PlanKind, SegmentRequest } from '../plan/plan-kind.ts';
 import { momentsPath } from '../prepare/standardization.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import type { CrewParts } from '../supervisor/crew.ts';
@@ -91,12 +92,14 @@ export class DatasetCheck {
 /** The preparing that all kinds of jobs have in common, and what it made. */
 export class Preparation {
   readonly #context: WorkContext;
+  readonly #kind: PlanKind;
   readonly #input: WorkInput;
   readonly #check: DatasetCheck;
   #made: Prepared | null = null;
 
-  constructor(context: WorkContext, input: WorkInput) {
+  constructor(context: WorkContext, kind: PlanKind, input: WorkInput) {
     this.#context = context;
+    this.#kind = kind;
     this.#input = input;
     this.#check = new DatasetCheck(context);
   }
@@ -107,9 +110,9 @@ export class Preparation {
     emit({ kind: 'phase', phase: 'LOADING_DATASET' });
     const { hostBytes, spec } = input;
     const { counts } = input.dataset;
-    const layout = layoutOf(native, spec, counts);
+    const layout = layoutOf(this.#kind, native, spec, counts);
     const deviceBytes = budgetBytesOf(input.devices);
-    const memory = memoryPlanOf(spec, { native, counts, hostBytes, deviceBytes });
+    const memory = memoryPlanOf(this.#kind, spec, { native, counts, hostBytes, deviceBytes });
     const { topology, topologyBytes, features, featuresBytes, pinned } = memory;
     const placed = { topology, topologyBytes, features, featuresBytes, pinned: pinned.reason };
     log.info('attempt.memory', { ...placed, hostBytes });

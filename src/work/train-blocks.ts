@@ -1,6 +1,6 @@
 import type { SegmentSnapshot } from '../native/contract.ts';
 import { standbyRoomOf } from '../plan/device-memory.ts';
-import { queueSlots, trialSegment } from '../plan/job-layout.ts';
+import { trainBlocks, trialSegment } from '../plan/train-blocks.ts';
 import type { ScheduledWork } from '../scheduler/request.ts';
 import type { Calibration } from '../supervisor/attempt-work.ts';
 import type { CrewParts } from '../supervisor/crew.ts';
@@ -15,7 +15,7 @@ export const trainBlocksSchedule: ScheduledWork = { finalizeMs: modelFinalizeMs 
 /** An attempt at training on blocks: nodes are ranked for caches, and a trial measures batches. */
 export class TrainBlocksAttempt extends TrainingAttempt {
   constructor(context: WorkContext) {
-    super(context, new Blocks(context));
+    super(context, trainBlocks, new Blocks(context));
   }
 
   override async prepare(isStopped: () => boolean): Promise<boolean> {
@@ -39,7 +39,7 @@ export class TrainBlocksAttempt extends TrainingAttempt {
     this.cache.measured(snapshot, layout);
     const { prefetch, reservedBytes } = this.cache.plan;
     const request = this.preparation.request(executorCount);
-    const slots = queueSlots(native, request, this.recordBytes);
+    const slots = this.kind.batches.queueSlots(native, request, this.recordBytes);
     return {
       timings: timingsOf(snapshot, prefetch),
       epoch: { batches: layout.batchesPerEpoch, slots },

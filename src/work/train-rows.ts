@@ -1,3 +1,4 @@
+import { trainRows } from '../plan/train-rows.ts';
 import type { ScheduledWork } from '../scheduler/request.ts';
 import type { WorkContext } from './context.ts';
 import { untried } from './preparation.ts';
@@ -12,7 +13,7 @@ export const trainRowsSchedule: ScheduledWork = {
 /** An attempt at training on rows, which nobody samples: there is nothing to rank or to try. */
 export class TrainRowsAttempt extends TrainingAttempt {
   constructor(context: WorkContext) {
-    super(context, new Rows(context));
+    super(context, trainRows, new Rows(context));
   }
 
   trial(): never {

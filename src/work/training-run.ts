@@ -4,7 +4,7 @@ import { writeCheckpoint } from '../files/checkpoint.ts';
 import { readStartFile } from '../files/start-file.ts';
 import type { SegmentSnapshot } from '../native/contract.ts';
 import { isHistoryWarm } from '../plan/history.ts';
-import type { JobLayout } from '../plan/job-layout.ts';
+import type { JobLayout } from '../plan/plan-kind.ts';
 import type { JobProgress } from '../records/job-record.ts';
 import type {
   EndedEpochs,

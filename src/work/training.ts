@@ -2,7 +2,8 @@ import type { Seat } from '../devices/seat.ts';
 import { parameterCountOf } from '../files/checkpoint.ts';
 import type { SegmentSnapshot } from '../native/contract.ts';
 import { evaluationPlanOf } from '../plan/evaluation-plan.ts';
-import { jobSegment, queueSlots } from '../plan/job-layout.ts';
+import type { PlanKind } from '../plan/plan-kind.ts';
+import { jobSegment } from '../plan/training-segment.ts';
 import type { CachePlan } from '../records/job-record.ts';
 import type {
   AttemptWork,
@@ -23,16 +24,18 @@ export const modelFinalizeMs = 15 * 60_000;
 /** An attempt at training, whatever its batches are. */
 export abstract class TrainingAttempt implements AttemptWork {
   protected readonly context: WorkContext;
+  protected readonly kind: PlanKind;
   protected readonly cache: JobCache;
   protected readonly preparation: Preparation;
   /** Bytes of the largest record of a trial; 0: nothing was tried. */
   protected recordBytes = 0;
 
-  constructor(context: WorkContext, input: WorkInput) {
+  constructor(context: WorkContext, kind: PlanKind, input: WorkInput) {
     this.context = context;
+    this.kind = kind;
     const { staleness, batchesPerStep } = context.input.spec.training;
     this.cache = new JobCache(context, { input, batchesAtOnce: (staleness + 1) * batchesPerStep });
-    this.preparation = new Preparation(context, input);
+    this.preparation = new Preparation(context, kind, input);
   }
 
   get cachePlan(): CachePlan {
@@ -55,10 +58,12 @@ export abstract class TrainingAttempt implements AttemptWork {
     this.cache.place(new Set(trainers.map(({ device }) => device)), layout);
     const request = this.preparation.request(executors.length);
     const { recordBytes } = this;
-    const numSlots = queueSlots(native, request, recordBytes);
+    const { batches } = this.kind;
+    const numSlots = batches.queueSlots(native, request, recordBytes);
     const evaluation = evaluationPlanOf(native, layout, input);
     const cached = this.cache.sharedRows;
-    const segment = jobSegment(request, { numSlots, recordBytes, evaluation, cached });
+    const sizes = { numSlots, recordBytes, evaluation, cached };
+    const segment = jobSegment(batches, request, sizes);
     const shared = this.preparation.shared(this.cache);
     return {
       parts: { ...shared, segment, evaluation, prediction: noPrediction },

@@ -1,3 +1,13 @@
+import type { DatasetCounts } from '../native/contract.ts';
+import { blocks } from '../plan/blocks.ts';
+import { infer } from '../plan/infer.ts';
+import { layoutOf } from '../plan/job-layout.ts';
+import { memoryPlanOf } from '../plan/memory-plan.ts';
+import type { Batches, JobLayout, MemoryFacts, PlanKind, SizesAddon } from '../plan/plan-kind.ts';
+import { type RowPlanFacts, type RowSpec, rowPlanOf, rows } from '../plan/rows.ts';
+import { trainBlocks } from '../plan/train-blocks.ts';
+import { trainRows } from '../plan/train-rows.ts';
+import type { MemoryPlan, RowPlan } from '../records/memory-plan.ts';
 import type { ScheduledWork } from '../scheduler/request.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { takesRows } from '../spec/model-kinds.ts';
@@ -6,6 +16,7 @@ import type { AttemptWork } from '../supervisor/attempt-work.ts';
 import { Blocks } from './blocks.ts';
 import type { WorkContext } from './context.ts';
 import { InferAttempt, inferSchedule } from './infer.ts';
+import type { WorkInput } from './preparation.ts';
 import { Rows } from './rows.ts';
 import { TrainBlocksAttempt, trainBlocksSchedule } from './train-blocks.ts';
 import { TrainRowsAttempt, trainRowsSchedule } from './train-rows.ts';
@@ -13,19 +24,60 @@ import { TrainRowsAttempt, trainRowsSchedule } from './train-rows.ts';
 /** What a job does: it trains on blocks, trains on rows, or predicts with a trained model. */
 export interface Work {
   readonly schedule: ScheduledWork;
+  /** The job in native terms. Throws with native code SPEC_INVALID when a bound does not fit. */
+  layout(native: SizesAddon, counts: DatasetCounts): JobLayout;
+  /** Host memory that the job will take. Throws what `layout` throws. */
+  memory(facts: MemoryFacts): MemoryPlan;
+  readonly queueSlots: Batches['queueSlots'];
   /** The work of one attempt at the job. */
   attempt(context: WorkContext): AttemptWork;
 }
 
-/** Chooses by the spec. Attempts, crews and the scheduler ask the work; plans ask the spec. */
+/** A kind of jobs. */
+interface Kind extends Pick<Work, 'schedule' | 'attempt'> {
+  readonly plan: PlanKind;
+}
+
+const training: Kind = {
+  plan: trainBlocks,
+  schedule: trainBlocksSchedule,
+  attempt: (context) => new TrainBlocksAttempt(context),
+};
+
+const trainingOnRows: Kind = {
+  plan: trainRows,
+  schedule: trainRowsSchedule,
+  attempt: (context) => new TrainRowsAttempt(context),
+};
+
+function inferring(batches: Batches, inputOf: (context: WorkContext) => WorkInput): Kind {
+  const plan = infer(batches);
+  const attempt = (context: WorkContext) => new InferAttempt(context, plan, inputOf(context));
+  return { plan, schedule: inferSchedule, attempt };
+}
+
+const inferringBlocks = inferring(blocks, (context) => new Blocks(context));
+const inferringRows = inferring(rows, (context) => new Rows(context));
+
+/** Attempts, crews, plans and the scheduler ask the work; nothing else asks what a job does. */
 export function workOf(spec: JobSpec): Work {
-  const rows = takesRows(spec.model.type);
-  if (infers(spec)) {
-    const inputOf = (context: WorkContext) => (rows ? new Rows(context) : new Blocks(context));
-    const attempt = (context: WorkContext) => new InferAttempt(context, inputOf(context));
-    return { schedule: inferSchedule, attempt };
-  }
-  return rows
-    ? { schedule: trainRowsSchedule, attempt: (context) => new TrainRowsAttempt(context) }
-    : { schedule: trainBlocksSchedule, attempt: (context) => new TrainBlocksAttempt(context) };
+  const { plan, ...kind } = chosen(spec);
+  return {
+    ...kind,
+    layout: (native, counts) => layoutOf(plan, native, spec, counts),
+    memory: (facts) => memoryPlanOf(plan, spec, facts),
+    queueSlots: plan.batches.queueSlots,
+  };
+}
+
+/** Where a job reads rows, also of one whose spec is not decided in all fields. */
+export function rowPlanOfJob(spec: RowSpec, facts: RowPlanFacts): RowPlan {
+  return rowPlanOf(chosen(spec).plan, spec, facts);
+}
+
+/** Chooses by the spec. */
+function chosen({ kind, model }: Pick<JobSpec, 'kind' | 'model'>): Kind {
+  const isOnRows = takesRows(model.type);
+  if (infers({ kind })) return isOnRows ? inferringRows : inferringBlocks;
+  return isOnRows ? trainingOnRows : training;
 }

@@ -1,11 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import {
-  type MemoryFacts,
-  memoryPlanOf,
-  memoryViolations,
-  taskTopologyPlace,
-} from '../../../src/plan/memory-plan.ts';
+import { memoryViolations, taskTopologyPlace } from '../../../src/plan/memory-plan.ts';
+import type { MemoryFacts } from '../../../src/plan/plan-kind.ts';
 import type { JobSpec } from '../../../src/spec/job-spec.ts';
+import { workOf } from '../../../src/work/work.ts';
 import { someSpec } from '../store/job-values.ts';
 
 const mib = 2 ** 20;
@@ -71,6 +68,8 @@ function spec(changes: {
     evaluation: { ...someSpec.evaluation, method: 'EXACT', maxBytes: gib },
   };
 }
+
+const memoryPlanOf = (asked: JobSpec, given: MemoryFacts) => workOf(asked).memory(given);
 
 const bytesOf = (asked: JobSpec, given: MemoryFacts, name: string) =>
   memoryPlanOf(asked, given).parts.find((part) => part.name === name)?.bytes ?? 0;
@@ -177,8 +176,9 @@ describe("the plan of a job's memory", () => {
     const asked = { ...spec({}), model, placement, resources };
     expect(bytesOf(asked, facts(64 * gib), 'processes')).toBe(3 * 350 * mib);
     const one = { ...asked, resources: { ...resources, devices: 1 } };
-    const workOf = (of: JobSpec) => bytesOf(of, facts(64 * gib), 'batches, and the work on them');
-    expect(workOf(asked)).toBe(3 * workOf(one));
+    const workBytes = (of: JobSpec) =>
+      bytesOf(of, facts(64 * gib), 'batches, and the work on them');
+    expect(workBytes(asked)).toBe(3 * workBytes(one));
     expect(bytesOf(asked, facts(64 * gib), 'extracted batches')).toBe(0);
   });
 

@@ -1,0 +1,154 @@
+import type { CoreAddon, DatasetCounts, SegmentSpec } from '../native/contract.ts';
+import type { InferencePlan } from '../records/memory-plan.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
+import { scaleParts } from '../spec/rules/locality.ts';
+import type { EvaluationPlan } from './evaluation-plan.ts';
+import { noHistory } from './history.ts';
+import type {
+  Batches,
+  JobLayout,
+  MemoryFacts,
+  OwnMemory,
+  PlanKind,
+  SegmentRequest,
+} from './plan-kind.ts';
+
+/** Predicting with a trained model: every device takes chunks of nodes, and nothing is trained. */
+export function infer(batches: Batches): PlanKind {
+  return {
+    batches,
+    // Another dataset than that of the training may have other classes.
+    outDim: ({ inference }) => inference.classes,
+    crew: ({ resources }) => ({ samplers: 0, trainers: resources.devices }),
+    // Predictions are computed on the host, and there is nothing to say.
+    pinned: () => ({ rows: 0, bytes: 0, reason: '' }),
+    ownMemory: (...job) => ownMemory(batches, ...job),
+  };
+}
+
+function ownMemory(
+  batches: Batches,
+  spec: JobSpec,
+  layout: JobLayout,
+  facts: MemoryFacts,
+): OwnMemory {
+  const nodes = nodesOf(spec, facts.counts);
+  const parts = [
+    {
+      name: 'the work of predictions',
+      bytes: spec.resources.devices * batches.predictionBytes(spec, layout, facts, nodes),
+      isBound: true,
+      field: 'resources.devices',
+      remedy: 'fewer Trainers take less',
+    },
+    {
+      name: 'parameters',
+      bytes: 6 * Float32Array.BYTES_PER_ELEMENT * layout.manifest.numFloats,
+      isBound: false,
+      field: '',
+      remedy: '',
+    },
+  ];
+  return { parts, rows: null, inference: sizesOf(batches, spec, layout, facts) };
+}
+
+/** Chunks, and bytes on the disk, each at most. */
+function sizesOf(
+  batches: Batches,
+  spec: JobSpec,
+  layout: JobLayout,
+  { native, counts }: MemoryFacts,
+): InferencePlan {
+  const { nodes: which, outputs, formats, classes } = spec.inference;
+  const nodes = nodesOf(spec, counts);
+  const { chunks, scratchBytes } = predictionSizesOf(native, layout, { spec, counts, nodes });
+  const isOfAll = which === 'ALL' || which === 'LISTED';
+  const rowOutput = 16 + outputs.length * classes * Float32Array.BYTES_PER_ELEMENT;
+  return {
+    nodes,
+    chunks,
+    outputBytes: formats.length * nodes * rowOutput,
+    scratchBytes,
+    propagationBytes: isOfAll ? batches.propagationBytes(spec, counts) : 0,
+  };
+}
+
+/** Nodes to be predicted; at most, where they are listed. */
+export function nodesOf({ inference }: JobSpec, counts: DatasetCounts): number {
+  switch (inference.nodes) {
+    case 'TRAINING':
+      return counts.train;
+    case 'VALIDATION':
+      return counts.val;
+    case 'TEST':
+      return counts.test;
+    default:
+      return counts.numNodes;
+  }
+}
+
+const unknownSizes = { chunks: 0, scratchBytes: 0, workBytes: 0 };
+
+/** Sizes of predicting so many nodes; a script's widths are known once it was loaded. */
+export function predictionSizesOf(...of: Parameters<typeof inferencePlanOf>) {
+  const [, , { spec }] = of;
+  return spec.model.type === 'TORCHSCRIPT' ? unknownSizes : inferencePlanOf(...of);
+}
+
+/** One evaluation of so many nodes. Hidden rows lie in a file that outlives the attempt. */
+export function inferencePlanOf(
+  native: Pick<CoreAddon, 'evaluationSizes'>,
+  { model, manifest: { widths } }: JobLayout,
+  { spec, counts, nodes }: { spec: JobSpec; counts: DatasetCounts; nodes: number },
+): EvaluationPlan {
+  const predicted = { ...counts, val: nodes, test: 0 };
+  const sampled = spec.evaluation.method === 'SAMPLED';
+  const sizes = native.evaluationSizes({
+    counts: predicted,
+    model,
+    sampled,
+    ranked: false,
+    widths,
+  });
+  return { ...sizes, keptBytes: 0, scratchFolder: '' };
+}
+
+/** A segment of one step that is taken already: `segmentBeginTrained` gives it its parameters. */
+export function inferenceSegment(
+  { spec, layout, deviceCount, executorCount }: SegmentRequest,
+  { chunks }: Pick<EvaluationPlan, 'chunks'>,
+): SegmentSpec {
+  return {
+    bornReady: true,
+    batchesPerEpoch: 1,
+    batchLimit: 0,
+    batchSize: 1,
+    trainNodes: 1,
+    epochs: 1,
+    firstEpoch: 0,
+    batchesPerStep: 1,
+    staleness: 0,
+    stalenessCompensation: 'NONE',
+    numSlots: 1,
+    slotBytes: 1,
+    registeredBytes: 0,
+    queueMaxBytes: 1,
+    parameterFloats: layout.manifest.numFloats,
+    optimizerFloats: 0,
+    numDevices: deviceCount,
+    maxExecutors: executorCount + spec.restart.executorRestarts + 1000,
+    evaluateEveryEpochs: 1,
+    evaluationChunks: chunks,
+    evaluationClasses: 0,
+    task: 'CLASSIFICATION',
+    decides: 'ACCURACY',
+    rankedColumns: 0,
+    rankedNodes: 0,
+    lowWater: 0,
+    stopPatience: 0,
+    stopMinDelta: 0,
+    history: noHistory,
+    localityScale: scaleParts,
+    localityAdapts: 0,
+  };
+}

@@ -1,0 +1,106 @@
+import type {
+  CoreAddon,
+  DatasetCounts,
+  JobMemory,
+  ModelManifest,
+  ModelOptions,
+  SamplingOptions,
+  SegmentSpec,
+} from '../native/contract.ts';
+import type { InferencePlan, MemoryPart, PinnedPlan, RowPlan } from '../records/memory-plan.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
+
+/** The questions that plans put to a kind of job. `workOf` (src/work) chooses the kind. */
+
+export interface JobLayout {
+  readonly model: ModelOptions;
+  readonly sampling: SamplingOptions;
+  /** The model's tensors; none for a TORCHSCRIPT model that was not probed yet. */
+  readonly manifest: ModelManifest;
+  /** Number of batches of an epoch, M. */
+  readonly batchesPerEpoch: number;
+  /** Virtual bytes of a slot: the largest record the job can make. */
+  readonly slotBytes: number;
+  /** Bytes of its parts, as far as they follow from the job's shape. */
+  readonly memory: JobMemory;
+}
+
+export interface SegmentRequest {
+  readonly spec: JobSpec;
+  readonly counts: DatasetCounts;
+  readonly layout: JobLayout;
+  readonly deviceCount: number;
+  readonly executorCount: number;
+}
+
+/** The parts of a spec that say what a batch takes. */
+export type BatchSpec = Pick<
+  JobSpec,
+  'kind' | 'model' | 'propagation' | 'training' | 'sampling' | 'inference'
+>;
+
+/** The native functions that say how large things are. */
+export type SizesAddon = Pick<CoreAddon, 'modelManifest' | 'recordSlotBytes' | 'jobMemory'>;
+
+/** Sizes that follow from what a batch is: blocks of a graph, or rows of propagated features. */
+export interface Batches {
+  /** Dimensions of the model that a propagation decides; 0 where none is read. */
+  propagated(propagation: JobSpec['propagation']): Pick<ModelOptions, 'numOperators' | 'numHops'>;
+  /** Virtual bytes of a slot: the largest record the job can make. */
+  slotBytes(native: SizesAddon, counts: DatasetCounts, sampling: SamplingOptions): number;
+  /** Slots of the job's queue. `recordBytes` is what a trial saw a record take; 0 = unknown. */
+  queueSlots(
+    native: Pick<CoreAddon, 'segmentDefaultSlots'>,
+    request: QueueRequest,
+    recordBytes: number,
+  ): number;
+  /** Whether batches wait for Samplers, and how much of a slot is registered with devices. */
+  segment(
+    request: SegmentRequest,
+    numSlots: number,
+    recordBytes: number,
+  ): Pick<SegmentSpec, 'bornReady' | 'registeredBytes'>;
+  /** Bytes of the topology; 0 where none is mapped. */
+  topologyBytes(layout: JobLayout): number;
+  /** Bytes of the features that batches gather; 0 where they read rows from mapped files. */
+  featuresBytes(spec: JobSpec, counts: DatasetCounts): number;
+  /** Memory of one Trainer that predicts `nodes` nodes. */
+  predictionBytes(spec: JobSpec, layout: JobLayout, facts: MemoryFacts, nodes: number): number;
+  /** Size of a propagation of all nodes; 0 where none is read. */
+  propagationBytes(spec: JobSpec, counts: DatasetCounts): number;
+}
+
+export type QueueRequest = Omit<SegmentRequest, 'executorCount'>;
+
+/** What jobs of one kind do not have in common with others, as far as plans go. */
+export interface PlanKind {
+  readonly batches: Batches;
+  /** Number of outputs of the model. */
+  outDim(spec: BatchSpec, counts: DatasetCounts): number;
+  /** How many processes of each role there are at most; standby Trainers are Trainers. */
+  crew(spec: JobSpec): Crew;
+  ownMemory(spec: JobSpec, layout: JobLayout, facts: MemoryFacts): OwnMemory;
+  /** Feature rows in host memory that devices read, beside `otherBytes` of the job. */
+  pinned(spec: JobSpec, layout: JobLayout, facts: MemoryFacts, otherBytes: number): PinnedPlan;
+}
+
+export interface Crew {
+  readonly samplers: number;
+  readonly trainers: number;
+}
+
+/** Memory that jobs of other kinds do not take. */
+export interface OwnMemory {
+  readonly parts: readonly MemoryPart[];
+  readonly rows: RowPlan | null;
+  readonly inference: InferencePlan | null;
+}
+
+export interface MemoryFacts {
+  readonly native: SizesAddon &
+    Pick<CoreAddon, 'segmentDefaultSlots' | 'evaluationSizes' | 'hostTierRows'>;
+  readonly counts: DatasetCounts;
+  readonly hostBytes: number;
+  /** Memory of the job's smallest device with memory of its own; 0: no device has any. */
+  readonly deviceBytes: number;
+}

@@ -1,0 +1,48 @@
+import type { MemoryPart } from '../records/memory-plan.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
+import { cacheParts, parameterPart, queuePart } from './memory-parts.ts';
+import { pinnedOf } from './pinned-plan.ts';
+import type { JobLayout, PlanKind } from './plan-kind.ts';
+import { rowPlanOf, rows } from './rows.ts';
+
+/** Training on rows of propagated features: every device trains, and nobody samples. */
+export const trainRows: PlanKind = {
+  batches: rows,
+  outDim: (_, { numClasses }) => numClasses,
+  crew: ({ resources }) => ({ samplers: 0, trainers: resources.devices }),
+  pinned: pinnedOf,
+
+  ownMemory(spec, layout, facts) {
+    const plan = rowPlanOf(trainRows, spec, facts);
+    const parts = [
+      workPart(spec, layout),
+      ...(plan.tier === 'DISK' ? [stagedPart(spec, layout)] : []),
+      ...cacheParts(spec, facts.counts, trainRows.crew(spec)),
+      parameterPart(spec, layout),
+      queuePart(rows, spec, layout, facts),
+    ];
+    return { parts, rows: plan, inference: null };
+  },
+};
+
+/** Batches that were read, and all that is computed from one. */
+function workPart({ resources }: JobSpec, { memory }: JobLayout): MemoryPart {
+  return {
+    name: 'batches, and the work on them',
+    bytes: resources.devices * memory.rowWorkBytes,
+    isBound: true,
+    field: 'training.batch_size',
+    remedy: 'smaller batches take less, and so does a narrower model',
+  };
+}
+
+/** Rows that a Trainer reads from disk ahead: the batch that is taken and those after it. */
+function stagedPart({ resources }: JobSpec, { memory }: JobLayout): MemoryPart {
+  return {
+    name: 'rows read ahead from disk',
+    bytes: resources.devices * memory.rowStagedBytes,
+    isBound: true,
+    field: 'training.batch_size',
+    remedy: 'smaller batches take less',
+  };
+}
