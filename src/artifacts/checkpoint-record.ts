@@ -2,6 +2,7 @@ import { GnndError, messageOf } from '../base/errors.ts';
 import type { CheckpointFacts, CheckpointKind, CheckpointLook } from '../files/checkpoint.ts';
 import type { EpochReport, JobRecord, JobResult } from '../records/job-record.ts';
 import type { Metric } from '../spec/metrics.ts';
+import { reads } from '../spec/spec-parts.ts';
 import type { Store } from '../store/store.ts';
 
 /** A checkpoint as others see it, and the job that left it. */
@@ -30,7 +31,7 @@ export function trainedJob(store: Store, id: string): TrainedJob {
   const job = store.getJob(id);
   if (job === null) throw new GnndError('JOB_NOT_FOUND', `there is no job ${id}`, { resource });
   const { result, state } = job;
-  if (job.effectiveSpec.kind === 'INFERENCE') {
+  if (!reads(job.effectiveSpec, 'training')) {
     const message = `job ${id} is an inference: it has predictions, and no checkpoint`;
     throw new GnndError('JOB_STATE_CONFLICT', message, { resource });
   }

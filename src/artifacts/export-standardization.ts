@@ -5,7 +5,7 @@ import { type Propagations, tokensOf } from '../prepare/propagations.ts';
 import { foldProblem, type Moments, readMoments } from '../prepare/standardization.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { PropagationSource } from '../records/propagation-record.ts';
-import { takesRows } from '../spec/model-kinds.ts';
+import { reads } from '../spec/spec-parts.ts';
 import type { ExportedRows } from './export-files.ts';
 
 /** What an export says about standardised features, and a model that does without them. */
@@ -52,7 +52,7 @@ export async function exportedRows(
   { datasetDigest, effectiveSpec }: JobRecord,
   model: ModelOptions,
 ): Promise<ExportedRows | null> {
-  if (!takesRows(effectiveSpec.model.type)) return null;
+  if (!reads(effectiveSpec, 'propagation')) return null;
   const { propagation } = effectiveSpec;
   const source = sourceOf({ datasetDigest, effectiveSpec });
   const found = await propagations.moments(source, model.inDim);

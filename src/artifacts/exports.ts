@@ -25,8 +25,8 @@ import type { DatasetManifest, DatasetRecord } from '../records/dataset-record.t
 import type { JobRecord } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticCores } from '../spec/limits.ts';
-import { takesRows } from '../spec/model-kinds.ts';
 import { show } from '../spec/spec-checker.ts';
+import { reads } from '../spec/spec-parts.ts';
 import type { Store } from '../store/store.ts';
 import { predict } from '../supervisor/prediction.ts';
 import { corrupt, read, recordOfFile, type TrainedJob, trainedJob } from './checkpoint-record.ts';
@@ -206,7 +206,7 @@ function refusePredictions(
   { id, effectiveSpec: { model } }: JobRecord,
   nodes: PredictOptions['nodes'],
 ): void {
-  const isRows = takesRows(model.type);
+  const isRows = reads({ model }, 'propagation');
   if (model.type !== 'TORCHSCRIPT' && !(isRows && nodes === 'ALL')) return;
   const what = isRows ? model.type : 'a TorchScript model';
   const expected = isRows ? 'NONE, VAL or TEST' : 'NONE';
@@ -302,7 +302,7 @@ async function* predictionParts(
   const task = exportTask(options, job, signal);
   try {
     let rowsFolder = '';
-    if (takesRows(model.type)) {
+    if (reads({ model }, 'propagation')) {
       const id = idOf(sourceOf(job));
       release = options.propagations.hold(id);
       rowsFolder = await options.propagations.open(id, job.datasetDigest, task);

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { GnndError, messageOf } from '../base/errors.ts';
 import { openRegular, readRegular } from '../base/regular-file.ts';
+import { reads } from '../spec/spec-parts.ts';
 import type { Store } from '../store/store.ts';
 import type { ExportPart } from './export-files.ts';
 
@@ -47,10 +48,9 @@ function folderOf(store: Pick<Store, 'getJob'>, id: string): string {
   if (job === null) throw new GnndError('JOB_NOT_FOUND', `there is no job ${id}`, { resource });
   const folder = job.state === 'SUCCEEDED' ? job.result?.predictions?.folder : undefined;
   if (folder !== undefined) return folder;
-  const why =
-    job.effectiveSpec.kind === 'INFERENCE'
-      ? `is ${job.state}: only an inference that SUCCEEDED has predictions`
-      : 'trains: gnnctl predict JOB makes an inference with its model';
+  const why = reads(job.effectiveSpec, 'inference')
+    ? `is ${job.state}: only an inference that SUCCEEDED has predictions`
+    : 'trains: gnnctl predict JOB makes an inference with its model';
   throw new GnndError('JOB_STATE_CONFLICT', `job ${id} ${why}`, { resource });
 }
 

@@ -8,6 +8,7 @@ import { completeInference, type TrainedFacts } from '../spec/inference-input.ts
 import type { JobSpecInput } from '../spec/job-spec.ts';
 import { meantBy } from '../spec/nearest.ts';
 import { show } from '../spec/spec-checker.ts';
+import { reads } from '../spec/spec-parts.ts';
 import type { Store } from '../store/store.ts';
 import { readTrainedModel } from '../work/trained-model.ts';
 
@@ -34,7 +35,9 @@ export async function withModel(
   sources: InferenceSources,
   input: JobSpecInput,
 ): Promise<SpecWithModel> {
-  if (input.kind !== 'INFERENCE') return { spec: input, violations: [], isComplete: true };
+  if (!reads({ kind: input.kind }, 'inference')) {
+    return { spec: input, violations: [], isComplete: true };
+  }
   const violations: FieldViolation[] = [];
   const violate = (path: string, description: string) => violations.push({ path, description });
   const trained = await trainedOf(sources, input.inference ?? {}, violate);
@@ -101,7 +104,7 @@ function checkpointOf(
       ended.map((each) => each.id),
     );
     violate(path, `${show(id)}: there is no such job${meant}`);
-  } else if (job.effectiveSpec.kind === 'INFERENCE') {
+  } else if (!reads(job.effectiveSpec, 'training')) {
     violate(path, `${show(id)}: is an inference itself; expected a job that trains`);
   } else if (job.state !== 'SUCCEEDED' || job.result === null) {
     violate(path, `${show(id)}: is ${job.state}; only a job that SUCCEEDED has a checkpoint`);

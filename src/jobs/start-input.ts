@@ -8,8 +8,8 @@ import { type Pool, poolTask } from '../pool/pool.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import { meantBy } from '../spec/nearest.ts';
-import { infers } from '../spec/rules/inference.ts';
 import { show } from '../spec/spec-checker.ts';
+import { reads } from '../spec/spec-parts.ts';
 import type { Store } from '../store/store.ts';
 import { workOf } from '../work/work.ts';
 
@@ -52,7 +52,7 @@ export async function findStart(
   asked: StartAsked,
 ): Promise<FoundStart> {
   const { startFrom = '', startParametersSha256: wanted = '' } = spec.training ?? {};
-  if (spec.kind === 'INFERENCE' || (startFrom === '' && wanted === '')) {
+  if (!reads({ kind: spec.kind }, 'training') || (startFrom === '' && wanted === '')) {
     return { start: null, violations: [] };
   }
   const refuse = (description: string, path = field): FoundStart => ({
@@ -93,7 +93,9 @@ async function startOf(
       )}`,
     );
   }
-  if (infers(job.effectiveSpec)) throw new Error('is an inference; expected a job that trains');
+  if (!reads(job.effectiveSpec, 'training')) {
+    throw new Error('is an inference; expected a job that trains');
+  }
   if (job.effectiveSpec.model.type === 'TORCHSCRIPT') {
     throw new Error('a TORCHSCRIPT begins with the parameters in its file');
   }

@@ -1,8 +1,9 @@
 import { type DeviceKind, devicesOfKind } from './device-kinds.ts';
 import type { JobSpec, JobSpecInput } from './job-spec.ts';
-import { kindOf, takesRows } from './model-kinds.ts';
+import { kindOf } from './model-kinds.ts';
 import type { ResolveContext } from './rules/rule.ts';
 import { defaultOf } from './spec-fields.ts';
+import { reads } from './spec-parts.ts';
 
 /**
  * On which kind of devices a job runs that leaves that open: GPUs where the host has fit ones and
@@ -33,11 +34,11 @@ export function coresAlone({ kind, sampling, model }: Placeable): {
   const algorithm = sampling?.algorithm ?? defaultOf<string>('sampling.algorithm');
   if (algorithm === 'KHOP_PLUGIN') return { path: 'sampling.algorithm', value: algorithm };
   const maxScale = sampling?.locality?.maxScale ?? 1;
-  if (maxScale > 1 && kind !== 'INFERENCE') {
+  if (maxScale > 1 && reads({ kind }, 'sampling.locality')) {
     return { path: 'sampling.locality.max_scale', value: `max_scale ${maxScale}` };
   }
   const type = model?.type ?? defaultOf<JobSpec['model']['type']>('model.type');
-  const predictsRows = kind === 'INFERENCE' && takesRows(type);
+  const predictsRows = !reads({ kind }, 'training') && reads({ model: { type } }, 'propagation');
   if (kindOf(type).coresAlone || predictsRows) return { path: 'model.type', value: type };
   return null;
 }

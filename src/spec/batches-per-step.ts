@@ -1,8 +1,8 @@
 import { trainsInOwnMemory } from './device-kinds.ts';
 import type { JobSpec, JobSpecInput } from './job-spec.ts';
 import { keepsHistory } from './rules/history.ts';
-import { infers, samplesNothing } from './rules/inference.ts';
 import { defaultOf, rangeOf } from './spec-fields.ts';
+import { reads } from './spec-parts.ts';
 
 /**
  * How many batches a step averages in a job that leaves that open: one for each device that trains,
@@ -69,7 +69,7 @@ export function trainersOf(spec: Crew): number {
   const { placement, resources } = spec;
   const { devices } = resources;
   if (devices === 1 || sharesCores(spec)) return 1;
-  if (samplesNothing(spec)) return devices;
+  if (!reads(spec, 'placement.samplers')) return devices;
   const { policy, samplers, standby } = placement;
   if (policy === 'FIXED') return samplers < devices ? devices - samplers : devices;
   return standby === 'OFF' ? devices - 1 : devices;
@@ -101,7 +101,7 @@ function whyOne(given: JobSpecInput, spec: Facts): string | null {
 
 /** How the batches a step of a job came about, for people; empty where nothing is trained. */
 export function stepsText(given: JobSpecInput, spec: JobSpec): string {
-  if (infers(spec)) return '';
+  if (!reads(spec, 'training')) return '';
   const { batchesPerStep, optimizer } = spec.training;
   if ((given.training?.batchesPerStep ?? 0) !== 0) return `${batchesPerStep}, as asked for`;
   const why = whyOne(given, spec);
@@ -120,7 +120,7 @@ export function stepsText(given: JobSpecInput, spec: JobSpec): string {
 
 /** How many of so many Trainers wait while others compute, and what would use them. */
 export function waitingText(spec: JobSpec, trainers: number): string | null {
-  if (infers(spec) || sharesCores(spec)) return null;
+  if (!reads(spec, 'training') || sharesCores(spec)) return null;
   const { batchesPerStep, staleness } = spec.training;
   const atOnce = (staleness + 1) * batchesPerStep;
   if (trainers <= atOnce) return null;

@@ -1,5 +1,5 @@
 import { type DescEnumValue, getOption } from '@bufbuild/protobuf';
-import { ModelInput, type ModelKind, model as modelOption } from '../api/gen/gnnd/v1/field_pb.ts';
+import { type ModelKind, model as modelOption } from '../api/gen/gnnd/v1/field_pb.ts';
 import { ModelTypeSchema } from '../api/gen/gnnd/v1/model_pb.ts';
 import { shortName } from './enum-names.ts';
 import type { ModelType } from './job-spec.ts';
@@ -25,11 +25,6 @@ export function typesWith(isOne: (kind: ModelKind) => boolean): readonly string[
 /** The type that another library calls so; undefined where none is known. */
 export function typeCalled(word: string): string | undefined {
   return typesWith(({ words }) => words.includes(word))[0];
-}
-
-/** Models whose batches are rows of propagated features, and no blocks. */
-export function takesRows(type: ModelType): boolean {
-  return kindOf(type).input === ModelInput.ROWS;
 }
 
 function typeOf({ parent, number }: DescEnumValue): string {

@@ -1,6 +1,7 @@
 import { trainersOf, waitingText } from './batches-per-step.ts';
 import type { JobSpec } from './job-spec.ts';
 import { defaultOf } from './spec-fields.ts';
+import { reads } from './spec-parts.ts';
 
 /**
  * What its author should know about a spec with which nothing is wrong, a sentence each. `trainers`
@@ -9,7 +10,7 @@ import { defaultOf } from './spec-fields.ts';
 export function warningsOf(spec: JobSpec, trainers = trainersOf(spec)): readonly string[] {
   const { kind, training } = spec;
   // Whoever predicts with a model does not train it.
-  if (kind === 'INFERENCE') return [];
+  if (!reads({ kind }, 'training')) return [];
   const waiting = waitingText(spec, trainers);
   return [
     ...(waiting === null ? [] : [waiting]),

@@ -10,8 +10,7 @@ import { trainRows } from '../plan/train-rows.ts';
 import type { MemoryPlan, RowPlan } from '../records/memory-plan.ts';
 import type { ScheduledWork } from '../scheduler/request.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import { takesRows } from '../spec/model-kinds.ts';
-import { infers } from '../spec/rules/inference.ts';
+import { reads } from '../spec/spec-parts.ts';
 import type { AttemptWork } from '../supervisor/attempt-work.ts';
 import { Blocks } from './blocks.ts';
 import type { WorkContext } from './context.ts';
@@ -77,7 +76,7 @@ export function rowPlanOfJob(spec: RowSpec, facts: RowPlanFacts): RowPlan {
 
 /** Chooses by the spec. */
 function chosen({ kind, model }: Pick<JobSpec, 'kind' | 'model'>): Kind {
-  const isOnRows = takesRows(model.type);
-  if (infers({ kind })) return isOnRows ? inferringRows : inferringBlocks;
-  return isOnRows ? trainingOnRows : training;
+  const isOnRows = reads({ model }, 'propagation');
+  if (reads({ kind }, 'training')) return isOnRows ? trainingOnRows : training;
+  return isOnRows ? inferringRows : inferringBlocks;
 }

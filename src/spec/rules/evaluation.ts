@@ -1,7 +1,7 @@
 import type { SpecDraft } from '../job-spec.ts';
 import { isError, metricsOfTask, usualMetric } from '../metrics.ts';
-import { takesRows } from '../model-kinds.ts';
 import { defaultOf } from '../spec-fields.ts';
+import { reads } from '../spec-parts.ts';
 import type { Rule, RuleFacts } from './rule.ts';
 
 /** How often and on which neighbourhoods a job is evaluated; AUTO becomes EXACT or SAMPLED. */
@@ -22,7 +22,8 @@ export const evaluationRule: Rule = (spec, facts) => {
   checkFanouts(given, spec, facts);
   if (asked === 'AUTO') {
     const fits =
-      takesRows(model.type) || hiddenBytes(model, context.numNodes ?? 0) <= evaluation.maxBytes;
+      !reads({ model }, 'sampling') ||
+      hiddenBytes(model, context.numNodes ?? 0) <= evaluation.maxBytes;
     evaluation.method = fits ? 'EXACT' : 'SAMPLED';
   }
   // Training's own if none are given: what a model was trained on, at a known cost.
@@ -34,7 +35,7 @@ export const evaluationRule: Rule = (spec, facts) => {
 function resolveMetric(spec: SpecDraft, { check, context }: RuleFacts): void {
   const { kind, evaluation, training } = spec;
   const { targets } = context;
-  if (targets === undefined || kind === 'INFERENCE') return;
+  if (targets === undefined || !reads({ kind }, 'training')) return;
   const metric = evaluation.metric === 'AUTO' ? usualMetric[targets.task] : evaluation.metric;
   evaluation.metric = metric;
   const { minDelta } = training.earlyStop;

@@ -1,14 +1,13 @@
 import { hasOwnMemory } from '../device-kinds.ts';
 import type { JobSpec, SpecDraft } from '../job-spec.ts';
-import { takesRows } from '../model-kinds.ts';
-import { infers } from './inference.ts';
+import { reads, whyUnread } from '../spec-parts.ts';
 import type { Rule, RuleFacts } from './rule.ts';
 
 type HistoryFields = Pick<JobSpec, 'history' | 'kind'>;
 
 /** Whether a job's batches may read embeddings of earlier ones. */
 export function keepsHistory({ history, kind }: HistoryFields): boolean {
-  return history.staleSteps > 0 && history.gradientShare > 0 && !infers({ kind });
+  return history.staleSteps > 0 && history.gradientShare > 0 && reads({ kind }, 'history');
 }
 
 /** Whether its Trainers share one history, which is then a function of the job's version. */
@@ -55,10 +54,8 @@ export const historyRule: Rule = (spec, facts) => {
 };
 
 function withoutInnerRows({ model }: SpecDraft): string | null {
-  if (model.type === 'TORCHSCRIPT') return "layers of a TORCHSCRIPT are its own, no row is gnnd's";
-  if (takesRows(model.type)) return `${model.type} reads propagated features and no neighbours`;
-  if (model.layers === 1) return 'a model of one layer has no hidden rows';
-  return null;
+  const oneLayer = model.layers === 1 ? 'a model of one layer has no hidden rows' : null;
+  return whyUnread(model.type, 'history') ?? oneLayer;
 }
 
 function resolveLevels(

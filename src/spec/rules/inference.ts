@@ -1,24 +1,13 @@
-import type { JobSpec } from '../job-spec.ts';
-import { takesRows } from '../model-kinds.ts';
 import { show } from '../spec-checker.ts';
+import { reads } from '../spec-parts.ts';
 import type { Rule } from './rule.ts';
 
 /** Paths are those of the daemon's host, which is no Windows. */
 const isAbsolute = (path: string) => path.startsWith('/');
 
-/** Whether a job predicts with a model of another, and trains none. */
-export function infers({ kind }: Pick<JobSpec, 'kind'>): boolean {
-  return kind === 'INFERENCE';
-}
-
-/** Jobs in which nobody samples for Trainers: batches are rows, or there are none. */
-export function samplesNothing({ kind, model }: Pick<JobSpec, 'kind' | 'model'>): boolean {
-  return infers({ kind }) || takesRows(model.type);
-}
-
 /** Checks which nodes are predicted, where those are listed, and which files are written. */
 export const inferenceRule: Rule = (spec, { check }) => {
-  if (spec.kind !== 'INFERENCE') return;
+  if (!reads(spec, 'inference')) return;
   const { inference } = spec;
   if (inference.job === '' && inference.path === '') {
     check.violate('spec.inference.job', 'required: the job whose model predicts, or path');

@@ -1,6 +1,6 @@
 import type { JobSpec, SpecDraft } from '../job-spec.ts';
-import { kindOf, takesRows, typesWith } from '../model-kinds.ts';
-import { infers } from './inference.ts';
+import { kindOf, typesWith } from '../model-kinds.ts';
+import { reads, whyUnread } from '../spec-parts.ts';
 import type { Rule } from './rule.ts';
 
 /** A scale of 1 is stored as the integer `scaleParts`. */
@@ -8,7 +8,7 @@ export const scaleParts = 16;
 
 /** Whether a job's batches draw some neighbours more often than others (docs/sampling.md). */
 export function favours({ sampling, kind }: Pick<JobSpec, 'sampling' | 'kind'>): boolean {
-  return sampling.locality.maxScale > 1 && !infers({ kind });
+  return sampling.locality.maxScale > 1 && reads({ kind }, 'sampling.locality');
 }
 
 /** Whether how much more often follows from measured times, and so is recorded. */
@@ -46,7 +46,8 @@ export const localityRule: Rule = (spec, { check }) => {
 
 /** Weights undo the bias of sums; what attention and scripts make of them is unknown. */
 function withoutUse({ model, sampling }: SpecDraft): string | null {
-  if (takesRows(model.type)) return `${model.type} reads propagated features and no neighbours`;
+  const why = whyUnread(model.type, 'sampling.locality');
+  if (why !== null) return why;
   if (!kindOf(model.type).weighs) {
     const others = typesWith(({ weighs }) => weighs).join(' and ');
     return `${model.type} has no aggregate that weights keep unbiased; ${others} have`;

@@ -1,6 +1,7 @@
 import type { SpecDraft } from '../job-spec.ts';
-import { kindOf, takesRows } from '../model-kinds.ts';
+import { kindOf } from '../model-kinds.ts';
 import { show } from '../spec-checker.ts';
+import { reads } from '../spec-parts.ts';
 import type { Rule, RuleFacts } from './rule.ts';
 
 /** Layers of a model that walks: as many as PinSAGE has in the GNNLab paper, table 2. */
@@ -46,7 +47,7 @@ function checkSampling({ model, sampling }: SpecDraft, { check }: RuleFacts): vo
 
 function resolveLayers({ model, sampling }: SpecDraft, { check, given }: RuleFacts): void {
   const path = 'spec.model.layers';
-  if (takesRows(model.type)) {
+  if (!reads({ model }, 'sampling')) {
     const ownLayers = model.type === 'SIGN' ? signLayers : 1;
     if (given.model?.layers === undefined || check.failed(path)) model.layers = ownLayers;
     if (model.type === 'SGC' && model.layers !== 1) {
@@ -64,7 +65,7 @@ function resolveLayers({ model, sampling }: SpecDraft, { check, given }: RuleFac
 
 function resolveNormalization(model: SpecDraft['model'], { check, given }: RuleFacts): void {
   const path = 'spec.model.normalization';
-  if (model.type === 'TORCHSCRIPT' || takesRows(model.type)) return;
+  if (!reads({ model }, 'model.normalization')) return;
   const { unitRows } = kindOf(model.type);
   if (given.model?.normalization === undefined || check.failed(path)) {
     model.normalization = unitRows ? 'L2' : 'NONE';

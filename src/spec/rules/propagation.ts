@@ -1,15 +1,15 @@
 import type { FieldViolation } from '../../base/errors.ts';
 import { hasOwnMemory } from '../device-kinds.ts';
 import type { JobSpec, JobSpecInput, SpecDraft } from '../job-spec.ts';
-import { takesRows } from '../model-kinds.ts';
 import { resolveFields } from '../resolve-fields.ts';
 import { createSpecChecker, type SpecChecker, show } from '../spec-checker.ts';
+import { reads } from '../spec-parts.ts';
 import type { Rule } from './rule.ts';
 
 /** Resolves what is propagated for a job whose model takes rows. */
 export const propagationRule: Rule = (spec, { check, given }) => {
   const { model } = spec;
-  if (!takesRows(model.type)) return;
+  if (!reads({ model }, 'propagation')) return;
   fillIn(spec.propagation, given.propagation ?? {});
   checkPropagation(spec.propagation, given.propagation ?? {}, check);
   if (model.type === 'SGC' && spec.propagation.operators.length > 1) {
@@ -28,7 +28,7 @@ export const propagationRule: Rule = (spec, { check, given }) => {
 
 /** Checks where rows are read and sets how many stay together: frozen, for it decides bits. */
 export const rowsRule: Rule = (spec, { check, given, context }) => {
-  if (!takesRows(spec.model.type)) return;
+  if (!reads(spec, 'propagation')) return;
   const hasDevice = check.failed('spec.resources') || hasOwnMemory(spec.resources);
   if (spec.resources.rowsFrom === 'DEVICE' && !hasDevice) {
     const why = 'the devices of the job have no memory of their own';

@@ -11,6 +11,7 @@ import {
 import type { SpecDraft } from '../job-spec.ts';
 import { automaticCores } from '../limits.ts';
 import { show } from '../spec-checker.ts';
+import { reads } from '../spec-parts.ts';
 import type { ResolveContext, Rule, RuleFacts } from './rule.ts';
 
 /** CPU devices with up to `automaticCores` together, at least one; one device of other kinds. */
@@ -111,7 +112,7 @@ export const deviceSupportRule: Rule = ({ kind, resources, sampling, model }, { 
 export const tf32Rule: Rule = (spec, { check }) => {
   const path = 'spec.training.precision';
   if (spec.training.precision !== 'TF32' || spec.model.type === 'TORCHSCRIPT') return;
-  if (spec.kind === 'INFERENCE') return;
+  if (!reads({ kind: spec.kind }, 'training')) return;
   if (check.failed('spec.resources') || check.failed(path) || trainsInOwnMemory(spec)) return;
   const expected =
     'expected FLOAT32 or BFLOAT16, or GPUs for training (resources.device_kind CUDA)';

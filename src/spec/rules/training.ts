@@ -1,6 +1,7 @@
 import { automaticSteps } from '../batches-per-step.ts';
 import { show } from '../spec-checker.ts';
 import { rangeOf } from '../spec-fields.ts';
+import { reads } from '../spec-parts.ts';
 import type { Rule } from './rule.ts';
 
 /** Resolves fields that follow from the dataset's and the host's sizes, and from the delay. */
@@ -37,7 +38,7 @@ export const stepsRule: Rule = (spec, { given, context }) => {
 
 /** Whoever trains learns from labels. */
 export const labelsRule: Rule = ({ kind, dataset }, { check, context }) => {
-  if (kind === 'INFERENCE' || context.targets?.count !== 0) return;
+  if (!reads({ kind }, 'training') || context.targets?.count !== 0) return;
   check.violate(
     'spec.dataset',
     `${show(dataset)}: has no labels, so that nothing can be learnt on it; predict it with a ` +
@@ -77,8 +78,7 @@ export const earlyStopRule: Rule = ({ training }, { check, given, context }) => 
 
 /** Weights are of classes or labels, one each. */
 export const classWeightsRule: Rule = ({ kind, training }, { check, context }) => {
-  // An inference has the spec of its model's job, and perhaps another dataset.
-  if (kind === 'INFERENCE') return;
+  if (!reads({ kind }, 'training')) return;
   const { classWeights, balanceClasses } = training;
   const { targets } = context;
   const weights = 'spec.training.class_weights';

@@ -1,0 +1,61 @@
+import { ModelInput } from '../api/gen/gnnd/v1/field_pb.ts';
+import type { JobSpec, ModelType } from './job-spec.ts';
+import { kindOf } from './model-kinds.ts';
+
+/** Which parts of a spec a job reads, by its kind, and by what a batch of its model is. */
+
+export type SpecPart =
+  | 'history'
+  | 'inference'
+  | 'model.normalization'
+  | 'placement.samplers'
+  | 'propagation'
+  | 'sampling'
+  | 'sampling.locality'
+  | 'training';
+
+const unreadByKind: Readonly<Record<string, readonly SpecPart[]>> = {
+  TRAINING: ['inference'],
+  // An inference has the spec of its model's job, trains nothing and draws no batch.
+  INFERENCE: ['training', 'history', 'sampling.locality', 'placement.samplers'],
+};
+
+type Why = (type: ModelType) => string;
+
+const noRows: Why = (type) => `${type} reads neighbours and no propagated features`;
+const noNeighbours: Why = (type) => `${type} reads propagated features and no neighbours`;
+const ownLayers: Why = (type) => `layers of a ${type} are its own, no row is gnnd's`;
+
+const unreadByInput: Readonly<Record<ModelInput, Readonly<Partial<Record<SpecPart, Why>>>>> = {
+  [ModelInput.UNSPECIFIED]: { propagation: noRows },
+  [ModelInput.ROWS]: {
+    history: noNeighbours,
+    'model.normalization': noNeighbours,
+    'placement.samplers': noNeighbours,
+    sampling: noNeighbours,
+    'sampling.locality': noNeighbours,
+  },
+  [ModelInput.SCRIPT]: {
+    history: ownLayers,
+    'model.normalization': ownLayers,
+    propagation: noRows,
+  },
+};
+
+/** Why models of a type read nothing of a part; null where they read it. */
+export function whyUnread(type: ModelType, part: SpecPart): string | null {
+  return unreadByInput[kindOf(type).input][part]?.(type) ?? null;
+}
+
+interface Reader {
+  /** Unset: TRAINING. */
+  readonly kind?: JobSpec['kind'] | undefined;
+  /** Unset: a model that reads the part. */
+  readonly model?: Pick<JobSpec['model'], 'type'>;
+}
+
+/** Whether a job reads a part of its spec. */
+export function reads({ kind = 'TRAINING', model }: Reader, part: SpecPart): boolean {
+  const isOfKind = unreadByKind[kind]?.includes(part) !== true;
+  return isOfKind && (model === undefined || whyUnread(model.type, part) === null);
+}
