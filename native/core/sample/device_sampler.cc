@@ -44,7 +44,7 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::Create(const Device& devic
 }
 
 DeviceSampler::~DeviceSampler() {
-  // Waits for what is under way: no slot is written any more.
+  // Waits for work under way, so that no slot is written any more.
   if (sampler_ != nullptr) device_.table().sampler_destroy(sampler_);
 }
 

@@ -15,25 +15,24 @@
 
 namespace gnnd {
 
-// The sampler's twin on a device: the graph is copied there once, batches are made by the device's
-// kernels and written into slots, bit for bit the records of Sampler (sampler.h). A batch is
-// started and finished apart, so that it is computed while the one before is copied.
+// The sampler's twin on a device: the graph is copied there once, the device's kernels make batches
+// and write them into slots, bit for bit the records of Sampler (sampler.h). Starting and finishing
+// a batch are separate calls, so that it is computed while the previous one is copied.
 class DeviceSampler {
  public:
   struct Batches {
     uint64_t random_seed = 0;
     std::span<const uint32_t> train_nodes;  // read by Create
     uint32_t batch_size = 0;
-    uint32_t depth = 1;  // batches in hand, 1 or 2
-    bool hash = false;   // relabel by hashing whatever the graph's size
-    // Of all nodes, as records are to carry them; empty: they carry none. Read by Create.
+    uint32_t depth = 1;  // batches under way, 1 or 2
+    bool hash = false;   // relabel by hashing even if the graph is small
+    // Hot rank of every node, for records that carry ranks; empty: they carry none. Read by Create.
     std::span<const uint32_t> ranks{};
   };
 
-  // `layout` is that of this graph and these options; the topology has alias tables where the
-  // algorithm is kWeighted. Borrows the device. kDeviceMemory where the graph and `depth`
-  // workspaces do not fit its budget; kDeviceUnavailable for what it cannot do: plug-ins of
-  // samplers, and locality.
+  // `layout` must belong to this graph and these options; the topology has alias tables if the
+  // algorithm is kWeighted. Borrows the device. kDeviceMemory if the graph and `depth` workspaces
+  // exceed its budget; kDeviceUnavailable for samplers in plug-ins and for locality.
   static Result<std::unique_ptr<DeviceSampler>> Create(const Device& device,
                                                        const TopologyView& topology,
                                                        const SamplerOptions& options,
@@ -45,7 +44,7 @@ class DeviceSampler {
 
   // Begins a batch; fewer than `depth` are under way. `slot` is at least layout.slot_bytes() large.
   Status Start(uint32_t epoch, uint32_t batch, std::span<std::byte> slot);
-  // The one that was started first: its record is complete in the slot that it was started with.
+  // Finishes the oldest batch: its record is then complete in the slot that Start was given.
   Status Finish(gnnd_device_sample_report* report);
 
  private:

@@ -10,38 +10,39 @@
 #include "core/graph/topology_view.h"
 #include "core/sample/picks.h"
 
-// One hop: from the rows of its destinations to drawn, deduplicated and relabelled edges.
+// Expands one hop: from the rows of its destinations to drawn, deduplicated and relabelled edges.
 //
-// A random read of a large graph takes hundreds of cycles, so no stage waits for one: each asks for
-// what the next will read, and groups of rows travel through the stages one behind the other.
+// A random read of a large graph takes hundreds of cycles, so no stage waits for one: each
+// prefetches what the next will read, and groups of rows pass through the stages one behind the
+// other.
 //
 //   group g + 4   prefetch the rows' bounds
 //   group g       read bounds, draw positions, prefetch the drawn neighbours
 //   group g - 1   read neighbours, prefetch their table entries
 //   group g - 2   look up or insert, write local ids
 //
-// The last two take turns with the first, some rows at a time: a core that asked for all lines of a
-// group at once would first wait for the memory, and then the memory for it.
+// The last two stages alternate with the first, some rows at a time: a core that requested all
+// lines of a group at once would first wait for the memory, and then the memory for it.
 
 namespace gnnd {
 
-// What a hop reads and writes. Pointers lead into the record's slot.
+// The arrays of a hop. Pointers lead into the record's slot.
 struct HopTask {
   DrawStream stream;
   uint32_t first_row;  // rows nodes[first_row .. num_dst) are drawn
   uint32_t num_dst;
   uint32_t* nodes;     // all nodes so far; grows
   uint32_t count;      // of nodes
-  uint32_t* indptr;    // [num_dst + 1], out; entries up to first_row stand
+  uint32_t* indptr;    // [num_dst + 1], out; entries up to first_row are filled already
   uint32_t* src;       // [edges], out
   float* weight;       // [edges], out, or null
-  uint32_t num_edges;  // written: at first those of the rows before first_row
+  uint32_t num_edges;  // edges written; at first those of the rows before first_row
 };
 
 // Buffers of the ring, owned by the sampler and sized once.
 class ExpandBuffers {
  public:
-  // Ids that travel together when whole rows are taken.
+  // Ids processed together when whole rows are taken.
   static constexpr uint32_t kChunkIds = 256;
   static constexpr uint32_t kSlots = 3;
   // Edges of a group; a single row of a larger fanout may have more.
@@ -54,7 +55,7 @@ class ExpandBuffers {
     uint32_t size = 0;
   };
 
-  // `max_fanout` is the largest finite one, 0 if there is none.
+  // `max_fanout` is the largest finite fanout, 0 if there is none.
   ExpandBuffers(uint32_t max_fanout, PrefetchLevel prefetch)
       : level(prefetch), row_picker(max_fanout) {
     const uint32_t edges = std::max(kMaxGroupEdges, max_fanout);
@@ -64,7 +65,7 @@ class ExpandBuffers {
     }
   }
 
-  // Beyond the road by groups, rows are so long that fewer of them fill the ring.
+  // With a fanout too large for groups, fewer rows fill the ring.
   static uint32_t RowsPerGroup(uint32_t fanout) {
     return fanout <= kMaxGroupFanout ? kGroupRows : std::max(kMaxGroupEdges / fanout, uint32_t{1});
   }
@@ -81,14 +82,14 @@ class ExpandBuffers {
   RowPicker row_picker;
 };
 
-// What the roads by groups of rows share: the ring's first stage and its last two.
+// The stages shared by hops that work in groups of rows: the ring's first stage and its last two.
 // Table is DenseRelabel or HashRelabel.
 template <typename Table>
 class HopRing {
  protected:
-  // Groups before its draw that a row's bounds are asked for.
+  // Number of groups by which the prefetch of rows' bounds is ahead of their draw.
   static constexpr uint32_t kBoundsAhead = 4;
-  // Rows between two turns of the stages that follow a draw.
+  // Rows drawn between two turns of the later stages.
   static constexpr uint32_t kTurnRows = 4;
 
   HopRing(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
@@ -121,24 +122,24 @@ class HopRing {
     for (uint32_t group = 0; group < kBoundsAhead; ++group) PrefetchRows(group);
   }
 
-  // Closes a row whose edges end the slot.
+  // Ends a row whose edges are the last in the slot.
   void FinishRow(uint32_t row, const ExpandBuffers::Slot& slot) {
     task_->indptr[row + 1] = drawn_ + slot.size;
   }
 
-  // Groups whose ids are read and inserted from now on; numbers that no group has stand for none.
+  // Sets the groups whose ids are read and inserted from now on; other numbers mean none.
   void Follow(uint32_t reads, uint32_t inserts) {
     reads_ = {reads < num_groups_ ? &SlotOf(reads) : nullptr, 0};
     inserts_ = {inserts < num_groups_ ? &SlotOf(inserts) : nullptr, 0};
   }
 
-  // Up to `ids` of either group. The oldest group first: its lines have arrived, and the loads
-  // behind it overlap with it.
+  // Processes up to `ids` ids of either group. The older group goes first: its lines have arrived,
+  // and the loads of the other overlap with it.
   void Turn(uint32_t ids) {
     Insert(ids);
     Read(ids);
   }
-  // All that is left of both.
+  // Processes all that is left of both groups.
   void LastTurn() { Turn(std::numeric_limits<uint32_t>::max()); }
 
   const uint64_t* graph_indptr_;
@@ -152,7 +153,7 @@ class HopRing {
   uint32_t drawn_;  // edges of the groups drawn
 
  private:
-  // A group on its way through a stage.
+  // The progress of a group in a stage.
   struct Follower {
     ExpandBuffers::Slot* slot = nullptr;
     uint32_t done = 0;  // of its ids
@@ -252,7 +253,7 @@ class SampledHop : private HopRing<Table> {
       if (lengths[r] >= kTwoWordDegree) [[unlikely]] {
         DrawRow(nodes[r], starts[r], lengths[r], slot);
       } else {
-        // All positions whatever the degree: a loop whose length is always the same.
+        // Writes all fanout positions whatever the degree, so that the loop's length is constant.
         uint64_t* edge_at = slot->edge_at.data() + slot->size;
         for (uint32_t j = 0; j < fanout_; ++j) {
           edge_at[j] = starts[r] + picks[j * kGroupRows + r];
@@ -288,8 +289,8 @@ class SampledHop : private HopRing<Table> {
   bool replace_;
 };
 
-// Asks for what the roads that read rows whole will want: the bounds of a row further on, and the
-// first ids of one that comes soon.
+// Prefetches for hops that read whole rows: the bounds of a row further on, and the first ids of
+// one that comes soon.
 GNND_PREFETCHES void PrefetchRowsAhead(PrefetchLevel level, const TopologyView& topology,
                                        const HopTask& task, uint32_t row) {
   constexpr uint32_t kBoundsAhead = 24;
@@ -302,14 +303,14 @@ GNND_PREFETCHES void PrefetchRowsAhead(PrefetchLevel level, const TopologyView& 
   const uint32_t node = task.nodes[row + kRowsAhead];
   const uint64_t first = indptr[node];
   const uint64_t last = std::min(indptr[node + 1], first + ExpandBuffers::kChunkIds);
-  // From the start of the first line: a row that begins inside one ends in one more.
+  // Starts at the line's start: a row that begins inside a line ends in one more.
   for (uint64_t e = first - first % kIdsPerLine; e < last; e += kIdsPerLine) {
     Prefetch(level, topology.indices.data() + e);
   }
 }
 
-// Ids on their way into a sample where rows are read in sequence: chunks of them wait between the
-// prefetch of their table entries and their use.
+// Feeds ids into a sample when rows are read in sequence: ids wait in chunks between the prefetch
+// of their table entries and their use.
 template <typename Table>
 class IdStream {
  public:
@@ -323,14 +324,14 @@ class IdStream {
     waiting_->size = 0;
   }
 
-  // Where the next up to `size` ids go; at most ExpandBuffers::kMaxGroupEdges or the largest
+  // Room for the next up to `size` ids; at most ExpandBuffers::kMaxGroupEdges or the largest
   // fanout.
   uint32_t* Room(uint32_t size) {
     if (filling_->size + size > filling_->ids.size()) Flush();
     return filling_->ids.data() + filling_->size;
   }
 
-  // Takes the first `size` ids that were written there.
+  // Takes the first `size` ids written to Room.
   void Append(uint32_t size) {
     const uint32_t* ids = filling_->ids.data() + filling_->size;
     for (uint32_t k = 0; k < size; ++k) table_->Ask(level_, ids[k]);
@@ -343,7 +344,7 @@ class IdStream {
   }
 
  private:
-  // Writes the chunk that waits; the one that was filled waits from now on.
+  // Writes the waiting chunk; the filled one then waits.
   void Flush() {
     task_->count = table_->InsertAll(waiting_->ids.data(), waiting_->size, task_->nodes,
                                      task_->count, task_->src + task_->num_edges);
@@ -359,7 +360,7 @@ class IdStream {
   ExpandBuffers::Slot* waiting_;
 };
 
-// Expands one hop that takes whole rows: with `alias`, their entries of weight above 0.
+// Expands one hop that takes whole rows; with `alias`, only entries of weight above 0.
 template <typename Table>
 void ExpandFullRows(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
                     const AliasEntry* alias, HopTask* task) {

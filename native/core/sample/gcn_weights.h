@@ -8,10 +8,10 @@
 
 namespace gnnd {
 
-// What the weights of a graph convolution (core/draw/gcn.h) need to know of a batch's nodes.
+// Computes the weights of a graph convolution (core/draw/gcn.h) for a batch's nodes.
 class GcnWeights {
  public:
-  // max_nodes 0 makes an object that is never used.
+  // With max_nodes = 0 the object must not be used.
   explicit GcnWeights(uint32_t max_nodes) : inv_(max_nodes), degree_(max_nodes) {}
 
   // Starts a batch.
@@ -20,9 +20,9 @@ class GcnWeights {
   // Reads the degrees of nodes not known yet; `nodes` are the batch's nodes so far.
   void AddNodes(const TopologyView& topology, std::span<const uint32_t> nodes);
 
-  // Writes the weights of rows first_row .. of a block: indptr[num_dst + 1] and src[num_edges] in,
-  // weight[num_edges] and self_weight[num_dst] out. All its nodes must be known. Where neighbours
-  // were drawn with `unequal` probabilities, weight is 1 / q of each edge before.
+  // Computes the weights of rows first_row .. of a block: indptr[num_dst + 1] and src[num_edges]
+  // in, weight[num_edges] and self_weight[num_dst] out. All its nodes must be known. If neighbours
+  // were drawn with `unequal` probabilities, weight holds 1 / q of each edge on entry.
   void Fill(std::span<const uint32_t> indptr, uint32_t first_row, bool unequal, const uint32_t* src,
             float* weight, float* self_weight) const;
 

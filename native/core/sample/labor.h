@@ -8,8 +8,8 @@
 namespace gnnd {
 
 struct LaborLoops {
-  // Copies those of `size` ids whose number is below the threshold to `kept`, in order, and returns
-  // how many. May write kLaborSlack more.
+  // Copies the ids whose number is below the threshold to `kept`, in order, and returns how many
+  // they are. May write kLaborSlack more.
   uint32_t (*filter)(const LaborKeys& keys, uint32_t threshold, const uint32_t* ids, uint32_t size,
                      uint32_t* kept);
 };

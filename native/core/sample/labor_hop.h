@@ -9,8 +9,8 @@
 
 namespace gnnd {
 
-// Expands one hop by LABOR. Rows are read whole: each chunk of a row is asked for some rows, or one
-// chunk, before it is looked at. Ids taken wait in a chunk of their own between the prefetch of
+// Expands one hop by LABOR. Rows are read whole: each chunk of a row is prefetched some rows, or
+// one chunk, before it is read. Taken ids wait in a chunk of their own between the prefetch of
 // their table entries and their use.
 template <typename Table>
 class LaborHop {
@@ -26,7 +26,7 @@ class LaborHop {
         task_(task) {}
 
   void Run() {
-    uint32_t edges = task_->num_edges;  // taken; those that waited are written
+    uint32_t edges = task_->num_edges;  // edges taken so far
     for (uint32_t row = task_->first_row; row < task_->num_dst; ++row) {
       PrefetchRowsAhead(level_, topology_, *task_, row);
       const uint64_t begin = topology_.indptr[task_->nodes[row]];
@@ -44,7 +44,7 @@ class LaborHop {
   static constexpr uint64_t kIdsPerLine = 16;
   static_assert(kChunkIds + kLaborSlack <= ExpandBuffers::kMaxGroupEdges);
 
-  // Returns how many neighbours the row takes.
+  // Returns the number of neighbours that the row takes.
   uint32_t TakeRow(const uint32_t* row, uint64_t degree) {
     const uint32_t most = MaxLaborRow(fanout_);
     const bool all = degree <= fanout_;

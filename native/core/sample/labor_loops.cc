@@ -12,7 +12,7 @@ GNND_VEC U32x16 Mix(const U32x16& ids, const U32x16& k0, const U32x16& k1) {
   return x ^ x >> 15;
 }
 
-// Whether some nodes have their next number already.
+// The ids' numbers. kMixed: some nodes have the next window's number already.
 template <bool kMixed>
 GNND_VEC U32x16 Numbers(const LaborKeys& keys, const U32x16& ids) {
   const U32x16 k0 = Broadcast(keys.now.k0);

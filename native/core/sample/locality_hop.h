@@ -10,16 +10,16 @@
 
 namespace gnnd {
 
-// Buffers of one row that is drawn so, owned by the sampler.
+// Buffers for one row, owned by the sampler.
 struct LocalityBuffers {
-  std::vector<uint32_t> favoured;  // positions; as long as the longest row so far
+  std::vector<uint32_t> favoured;  // positions in the row; as long as the longest row so far
   std::vector<uint32_t> picks;
 
   uint64_t bytes() const { return (favoured.size() + picks.size()) * sizeof(uint32_t); }
 };
 
-// Expands one hop by core/draw/locality.h. Rows are read whole, because who is favoured decides how
-// likely each neighbour is: O(degree) a row, where the base sampler takes O(fanout).
+// Expands one hop by core/draw/locality.h. Rows are read whole, because the favoured nodes decide
+// each neighbour's probability: O(degree) a row, where the base sampler takes O(fanout).
 template <typename Table>
 class LocalityHop {
  public:
@@ -30,7 +30,7 @@ class LocalityHop {
     bool shares = false;  // edges get 1 / (d q), else 1 / q
   };
 
-  // The topology says who is favoured.
+  // `topology.favoured` holds the favoured nodes.
   LocalityHop(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
               LocalityBuffers* rows, const Draw& draw, HopTask* task)
       : topology_(topology),
@@ -82,7 +82,7 @@ class LocalityHop {
     return draw_.fanout;
   }
 
-  // Writes the positions of the row's favoured neighbours; returns how many there are.
+  // Writes the positions of the row's favoured neighbours; returns their number.
   uint64_t FindFavoured(const uint32_t* ids, uint64_t degree) {
     constexpr uint64_t kAhead = 24;
     const uint8_t* hops = topology_.favoured.data();

@@ -7,28 +7,28 @@
 
 #include "core/batch/layout.h"
 
-// What a sampler is asked for: everything beside the graph, the seeds and the batch key that
-// decides a sample (docs/sampling.md).
+// A sampler's options: everything that decides a sample besides the graph, the seeds and the batch
+// key (docs/sampling.md).
 
 namespace gnnd {
 
 class SamplerPlugin;
 
 enum class Algorithm : uint32_t {
-  kUniform = 1,   // every in-neighbour alike (draw.h)
+  kUniform = 1,   // every in-neighbour with the same probability (draw.h)
   kWeighted = 2,  // in proportion to edge weights (weighted.h)
   kWalk = 3,      // the nodes most visited by random walks (walk.h)
   kLabor = 4,     // one draw a node, shared by all rows of a hop (labor.h)
   kPlugin = 5,    // a user's shared object (include/gnnd/sampler_plugin.h)
 };
 
-// Weights that a record carries.
+// The edge weights in a record.
 enum class EdgeWeights : uint32_t {
   kNone = 0,
   kGcn = 1,      // gcn_weights.h; for uniform draws without replacement
-  kVisits = 2,   // how often the walks of a node came by; walks only
+  kVisits = 2,   // number of visits by the node's walks; walks only
   kInverse = 3,  // one over the probability of being taken; LABOR only
-  kGiven = 4,    // what the plug-in says; plug-ins only
+  kGiven = 4,    // given by the plug-in; plug-ins only
   kShares = 5,   // shares in the mean over the whole row; locality only
 };
 
@@ -45,36 +45,36 @@ struct LaborOptions {
   uint32_t dependency_window = 1;  // batches for which a node keeps its number, at least 1
 };
 
-// How the scale of favoured neighbours follows from epoch to epoch.
+// The scale of favoured neighbours from epoch to epoch.
 enum class LocalitySchedule : uint32_t {
-  kFixed = 1,     // it is the largest one in every epoch
-  kAdaptive = 2,  // from 1 on, by what extraction takes (core/draw/locality.h)
+  kFixed = 1,     // always the largest
+  kAdaptive = 2,  // starts at 1 and follows the time that extraction takes (core/draw/locality.h)
 };
 
-// Locality-aware sampling, as the job's spec says.
+// Locality-aware sampling, from the job's spec.
 struct LocalityOptions {
-  double max_scale = 1;  // s at most, 1 to 8 in sixteenths; 1 = off
+  double max_scale = 1;  // largest s, 1 to 8 in sixteenths; 1 = off
   LocalitySchedule schedule = LocalitySchedule::kFixed;
-  double ratio = 0;           // share of the nodes that count as held, in the order of hotness
-  uint32_t hop_nodes = 8192;  // favoured nodes of each hop before the last, at most
+  double ratio = 0;           // share of the nodes that count as held, the hottest first
+  uint32_t hop_nodes = 8192;  // most favoured nodes of each hop before the last
 
   bool on() const { return max_scale > 1; }
 };
 
-// Which plug-in, as the job's spec says.
+// A plug-in, from the job's spec.
 struct PluginSource {
   std::string path;
   std::string sha256;    // lower-case hex
   std::string options;   // handed to create
-  bool weights = false;  // it gives each pick one: EdgeWeights::kGiven
+  bool weights = false;  // it gives each pick a weight: EdgeWeights::kGiven
 };
 
 struct SamplerOptions {
-  // Hop 0 (at the seeds) first: neighbours a row, kFullNeighbourhood takes all. Walks: how many of
-  // the most visited nodes are neighbours; never kFullNeighbourhood.
+  // Neighbours per row, hop 0 (at the seeds) first; kFullNeighbourhood takes all. Walks: the number
+  // of most visited nodes that become neighbours; never kFullNeighbourhood.
   std::vector<int32_t> fanouts;
   EdgeWeights weights = EdgeWeights::kNone;
-  // Graphs whose table of one entry per node would be larger are relabelled by hashing.
+  // Larger tables of one entry per node are replaced by hashing.
   uint64_t max_dense_table_bytes = 200'000'000;
   Algorithm algorithm = Algorithm::kUniform;
   bool replace = false;  // kUniform and kWeighted: a row may draw a neighbour again
@@ -83,11 +83,11 @@ struct SamplerOptions {
   LaborOptions labor{};        // read for kLabor only
   LocalityOptions locality{};  // for kUniform without replacement; its weights are kShares or kGcn
   PluginSource source{};       // read for kPlugin only
-  // kPlugin: what draws. Null where a sampler is only described, not run.
+  // kPlugin: the loaded plug-in. Null if the sampler is only described, not run.
   std::shared_ptr<SamplerPlugin> plugin{};
 };
 
-// What bounds such a sampler's records.
+// The bounds of such a sampler's records.
 SampleLimits LimitsOf(uint32_t num_nodes, uint64_t num_edges, uint32_t batch_size,
                       const SamplerOptions& options);
 

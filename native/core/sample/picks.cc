@@ -37,7 +37,7 @@ void RowPicker::Pick(const DrawStream& stream, uint32_t node, uint64_t degree, u
     picks[j] = t;
     if (Take(t)) continue;
     picks[j] = base + j;
-    // No earlier pick can be as large, so this one is new.
+    // Earlier picks are all smaller, so this one is new.
     GNND_CHECK(Take(base + j));
   }
   std::fill(taken_.begin(), taken_.end(), kFree);

@@ -6,34 +6,33 @@
 #include "core/draw/floyd.h"
 #include "core/vec/dispatch.h"
 
-// Which positions of its row each node draws (core/draw/floyd.h), by two roads with one result:
-// many rows at once, a vector lane per row, for small fanouts and degrees; row by row for all
-// others.
+// Draws the positions in each row (core/draw/floyd.h), in two ways with one result: many rows at
+// once, a vector lane per row, for small fanouts and degrees; row by row for all others.
 
 namespace gnnd {
 
 // Rows that are drawn together and travel through the sampler as one group.
 inline constexpr uint32_t kGroupRows = 16;
 
-// Largest fanout of the road by groups; its work per row grows with the fanout's square.
+// Largest fanout drawn by groups, whose work per row grows with the fanout's square.
 inline constexpr uint32_t kMaxGroupFanout = 32;
 
-// Draws of a row by group with replacement from an alias table (weighted.h): of the largest fanout.
+// Draws per row, with the largest fanout, from an alias table by groups (weighted.h).
 inline constexpr uint32_t kMaxAliasDraws = kMaxGroupFanout + kMaxGroupFanout / 2;
 
-// The road by groups. In: node ids and degrees (below kTwoWordDegree) of kGroupRows rows. What goes
-// out for draw j of row r stands at j * kGroupRows + r. All arrays 64-byte aligned.
+// Draws by groups. In: node ids and degrees (below kTwoWordDegree) of kGroupRows rows. Out: the
+// result for draw j of row r at j * kGroupRows + r. All arrays are 64-byte aligned.
 struct PickLoops {
-  // Pick j, a position in the row, for fanout <= kMaxGroupFanout; entries j >= degree mean nothing.
+  // Pick j, a position in the row, for fanout <= kMaxGroupFanout; undefined for j >= degree.
   void (*group)(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
                 uint32_t fanout, uint32_t* picks);
-  // The same with replacement; all entries of a row of degree 0 mean nothing.
+  // The same with replacement; undefined for a row of degree 0.
   void (*group_replace)(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
                         uint32_t fanout, uint32_t* picks);
-  // By edge weight: slots and the words that go against their thresholds (weighted.h).
+  // Draws by edge weight: slots, and the words to compare with their thresholds (weighted.h).
   void (*draw_alias)(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
                      uint32_t draws, uint32_t* slots, uint32_t* words);
-  // Bit r of repeats[j]: pick j of row r is an earlier pick of the row, too.
+  // Sets bit r of repeats[j] if pick j of row r equals an earlier pick of the row.
   void (*find_repeats)(const uint32_t* picks, uint32_t draws, uint16_t* repeats);
 };
 GNND_DECLARE_LOOPS(PickLoops, kPickLoops);

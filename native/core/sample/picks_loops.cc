@@ -2,14 +2,14 @@
 #include "core/sample/picks.h"
 #include "core/vec/vec.h"
 
-// Lane = row.
+// Each lane is a row.
 
 namespace gnnd::GNND_SET {
 namespace {
 
 static_assert(kGroupRows == kLanes);
 
-// Floyd's draws. "Taken already?" is a comparison with each earlier pick: their number grows with
+// Floyd's draws. Each draw is compared with all earlier picks: the number of comparisons grows with
 // the fanout's square, but each serves all rows.
 void PickGroup(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
                uint32_t fanout, uint32_t* picks) {

@@ -17,11 +17,11 @@
 namespace gnnd {
 namespace {
 
-// Room for picks: the largest fanout, and as much again, so that a plug-in that writes a few too
-// many is answered with a sentence.
+// Room for picks: twice the largest fanout, so that a plug-in that writes a few too many gets an
+// error message.
 constexpr uint64_t kRoom = uint64_t{2} * kMaxFanout;
 
-// A sealed copy in memory: what is loaded is what was checked.
+// Makes a sealed copy in memory, so that the bytes that are loaded are the ones that were checked.
 Result<UniqueFd> CopyOf(const std::string& bytes) {
   UniqueFd fd = GNND_VALUE(CreateMemfd("gnnd-plugin", bytes.size()));
   if (!WriteAll(fd.get(), std::as_bytes(std::span(bytes)), 0)) {
@@ -31,7 +31,7 @@ Result<UniqueFd> CopyOf(const std::string& bytes) {
   return fd;
 }
 
-// What went wrong in the dynamic loader, without the name of the copy.
+// The dynamic loader's error without the name of the copy.
 std::string LoaderError(const std::string& copy) {
   const char* said = dlerror();
   std::string text = said == nullptr ? "unknown error" : said;
@@ -85,8 +85,8 @@ Status SamplerPlugin::Open(const std::string& bytes) {
   const std::string copy = "/proc/self/fd/" + std::to_string(fd.get());
   void* handle = dlopen(copy.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return Failed("cannot be loaded: " + LoaderError(copy));
-  // The loader knows an object by its name: the descriptor stays open, so that no other plug-in of
-  // this process can have it, and the object stays loaded.
+  // The loader identifies an object by its name: the descriptor stays open, so that no other
+  // plug-in in this process can get the same name, and the object stays loaded.
   fd.Release();
   const auto get =
       reinterpret_cast<gnnd_sampler_plugin_get_fn>(dlsym(handle, GNND_SAMPLER_PLUGIN_SYMBOL));

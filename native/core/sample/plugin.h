@@ -13,17 +13,17 @@
 #include "core/sample/options.h"
 #include "include/gnnd/sampler_plugin.h"
 
-// The other side of include/gnnd/sampler_plugin.h: a user's sampler, loaded and watched. It is only
-// ever loaded by executors; the daemon reads its bytes and nothing more.
+// The host's side of include/gnnd/sampler_plugin.h: loads a user's sampler and checks its answers.
+// Only executors load it; the daemon reads its bytes and nothing more.
 
 namespace gnnd {
 
-// An array that ends at memory which nobody may touch: whoever writes past it ends the process
-// there and then, before anything of ours is overwritten.
+// An array before a page that nobody may touch: a write past its end kills the process at once,
+// before anything of ours is overwritten.
 template <typename T>
 class GuardedArray {
  public:
-  // `count` elements, a multiple of a page.
+  // `count` elements must fill whole pages.
   explicit GuardedArray(uint64_t count);
 
   T* data() const { return reinterpret_cast<T*>(memory_.data()); }
@@ -32,17 +32,18 @@ class GuardedArray {
   Mapping memory_;
 };
 
-// One Sampler's. Not thread-safe.
+// A user's sampler for one Sampler. Not thread-safe.
 class SamplerPlugin {
  public:
   // Picks of a row; valid until the next Pick.
   struct Picks {
     std::span<const uint64_t> positions;
-    const float* weights = nullptr;  // one a pick, or null
+    const float* weights = nullptr;  // one per pick, or null
   };
 
-  // Loads the file and creates its state for this graph (borrowed). kPluginFailed, naming the file:
-  // not the frozen bytes, no shared object, no such symbol, another ABI version, create refused.
+  // Loads the file and creates its state for this graph (borrowed). kPluginFailed names the file:
+  // other bytes than the frozen ones, no shared object or symbol, another ABI version, create
+  // refused.
   static Result<std::shared_ptr<SamplerPlugin>> Load(const PluginSource& source,
                                                      const TopologyView& topology,
                                                      const std::vector<int32_t>& fanouts,
@@ -51,8 +52,8 @@ class SamplerPlugin {
   SamplerPlugin& operator=(const SamplerPlugin&) = delete;
   ~SamplerPlugin();
 
-  // Asks for a row of degree >= 1. kPluginFailed, naming file, node and hop, when the answer is
-  // against the rules of the interface.
+  // Asks for a row of degree >= 1. kPluginFailed names file, node and hop when the answer breaks
+  // the rules of the interface.
   Status Pick(const DrawStream& stream, uint32_t node, uint32_t hop, uint32_t fanout, Picks* picks);
 
  private:

@@ -9,8 +9,8 @@
 
 namespace gnnd {
 
-// Expands one hop with a finite fanout by a plug-in. What a row draws is the plug-in's; the stages
-// around it are those of SampledHop, with one more ahead:
+// Expands one hop with a finite fanout by a plug-in, which draws the rows; the stages around it are
+// those of SampledHop, with one more ahead:
 //
 //   group g + 4   prefetch the rows' bounds
 //   group g + 1   read bounds, prefetch the start of the rows
@@ -27,7 +27,7 @@ class PluginHop : private HopRing<Table> {
         hop_(hop),
         fanout_(fanout) {}
 
-  // The first failure of the plug-in ends the hop; the task is then of no use.
+  // The first failure of the plug-in ends the hop; the task is then unusable.
   Status Run() {
     this->PrefetchFirstRows();
     PrefetchNeighbours(0);

@@ -24,7 +24,7 @@ uint32_t DenseRelabel::InsertAll(const uint32_t* ids, uint32_t size, uint32_t* n
                                  uint32_t count, uint32_t* local_ids) {
   uint32_t* const entries = entries_.data();
   const auto base = static_cast<uint32_t>(base_);
-  // Without branches: whether an id is new is a coin toss that no predictor wins.
+  // Free of branches, because no predictor could guess whether an id is new.
   for (uint32_t k = 0; k < size; ++k) {
     const uint32_t id = ids[k];
     const uint32_t known = entries[id] - base;
@@ -61,7 +61,7 @@ uint32_t HashRelabel::InsertAll(const uint32_t* ids, uint32_t size, uint32_t* no
   return Insert(ids, size, nodes, count, local_ids);
 }
 
-// The ids so far move to tags of a new base, so that all old entries read as free.
+// Moves all ids so far to tags of a new base, so that old entries read as free.
 void HashRelabel::Grow(uint32_t* nodes, uint32_t count) {
   End(count);
   Begin(max_nodes_);

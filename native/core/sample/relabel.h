@@ -5,7 +5,7 @@
 #include "core/base/huge_array.h"
 #include "core/base/prefetch.h"
 
-// From global ids to batch-local ones, in order of first occurrence. Two tables with one result.
+// Maps global ids to batch-local ones, in order of first occurrence. Two tables give one result.
 //
 // Nothing is cleared between batches: an entry holds base + local id, it is valid iff entry - base
 // is below the number of nodes so far (unsigned), and base moves past a batch's ids when it ends.
@@ -15,10 +15,10 @@ namespace gnnd {
 
 inline constexpr uint64_t kTagEnd = uint64_t{1} << 32;
 
-// One entry per node of the graph. Fastest while it fits the caches' reach.
+// One entry per node of the graph. The fastest table while it fits the caches.
 class DenseRelabel {
  public:
-  // `first_base` >= 1 lets a test come near the end of the tags.
+  // `first_base` >= 1 lets a test start near the end of the tags.
   explicit DenseRelabel(uint32_t num_nodes, uint32_t first_base = 1)
       : entries_(num_nodes), base_(first_base) {}
 
@@ -30,8 +30,8 @@ class DenseRelabel {
     Prefetch(level, entries_.data() + id);
   }
 
-  // Maps `size` ids to local_ids; appends those not yet seen to nodes[0 .. count), which needs room
-  // for one more than it will hold. Returns the new count.
+  // Maps `size` ids to local_ids and appends unseen ones to nodes[0 .. count), which needs room for
+  // one more than it will hold. Returns the new count.
   uint32_t InsertAll(const uint32_t* ids, uint32_t size, uint32_t* nodes, uint32_t count,
                      uint32_t* local_ids);
 
@@ -42,8 +42,7 @@ class DenseRelabel {
   uint64_t base_;  // base_ + count of the running batch <= kTagEnd
 };
 
-// Open addressing, sized by the batches seen so far. For graphs whose dense table would be too
-// large.
+// Open addressing, sized by the batches so far, for graphs whose dense table would be too large.
 class HashRelabel {
  public:
   explicit HashRelabel(uint32_t max_nodes, uint32_t first_base = 1);
@@ -75,7 +74,7 @@ class HashRelabel {
   uint32_t Insert(const uint32_t* ids, uint32_t size, uint32_t* nodes, uint32_t count,
                   uint32_t* local_ids);
 
-  HugeArray<Entry> entries_;  // reserved for the largest batch; the first capacity_ are in use
+  HugeArray<Entry> entries_;  // reserved for the largest batch, used up to capacity_
   uint64_t capacity_ = 0;     // a power of two, at least twice the ids in the table
   uint32_t shift_ = 0;
   uint64_t base_;

@@ -26,7 +26,7 @@ std::variant<DenseRelabel, HashRelabel> MakeTable(uint32_t num_nodes, uint32_t m
 uint32_t* WordsAt(std::byte* slot, uint64_t at) { return reinterpret_cast<uint32_t*>(slot + at); }
 float* FloatsAt(std::byte* slot, uint64_t at) { return reinterpret_cast<float*>(slot + at); }
 
-// Neighbours that were drawn alike, or all: each counts the same in the mean.
+// Gives every neighbour of a row the same share of the mean: all were drawn alike, or all taken.
 void FillEqualShares(HopTask* task) {
   for (uint32_t row = task->first_row; row < task->num_dst; ++row) {
     const uint32_t begin = task->indptr[row];

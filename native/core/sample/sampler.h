@@ -26,25 +26,25 @@
 
 namespace gnnd {
 
-// One thread's. Allocates when made and, as batches grow, when its hash table does; never else.
+// For use by one thread. Allocates only when it is made and when its hash table grows with batches.
 class Sampler {
  public:
-  // `layout` must be that of the same graph and options. Borrows the topology, which has alias
-  // tables where the algorithm is kWeighted.
+  // `layout` must belong to the same graph and options. Borrows the topology, which has alias
+  // tables if the algorithm is kWeighted.
   Sampler(TopologyView topology, SamplerOptions options, const RecordLayout& layout,
           InstructionSet instruction_set, PrefetchLevel prefetch = BestPrefetchLevel());
 
-  // Writes the record of batch `key`, whose seeds are `seeds`, into `slot`: at least
-  // layout.slot_bytes() large, 8-byte aligned, of any content. kInvalidArgument, and no record,
-  // when there are no or too many seeds, a seed is not a node or stands twice; kPluginFailed when a
-  // plug-in's answer is against the rules. `scale` is that of favoured neighbours, in sixteenths
-  // (core/draw/locality.h); above kScaleOne the topology says who they are.
+  // Writes the record of batch `key` with seeds `seeds` into `slot`: at least layout.slot_bytes()
+  // large, 8-byte aligned, of any content. kInvalidArgument, and no record, when there are no or
+  // too many seeds, or a seed is not a node or occurs twice; kPluginFailed when a plug-in breaks
+  // the rules. `scale` is that of favoured neighbours, in sixteenths (core/draw/locality.h); above
+  // kScaleOne the topology must name them.
   Status Sample(const BatchKey& key, std::span<const uint32_t> seeds, std::span<std::byte> slot,
                 uint32_t scale = kScaleOne);
 
   // Private memory in use: relabel table, ring, weights. Grows with the largest batch so far, up to
   // 1 MiB + 16 bytes per node of the graph + 64 bytes per edge of that batch, each seed counted as
-  // one more edge (docs/sampling.md; rows that name a neighbour again and again may exceed it).
+  // one more edge (docs/sampling.md; rows that list a neighbour many times may exceed it).
   uint64_t workspace_bytes() const;
 
  private:
@@ -63,7 +63,7 @@ class Sampler {
   void ExpandUniformly(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task);
   template <typename TableType>
   Status Expand(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task);
-  // Whether the hop favours some neighbours.
+  // Whether the hop favours some of the neighbours.
   bool Favours(uint32_t hop) const {
     return scale_ > kScaleOne && options_.fanouts[hop] != kFullNeighbourhood;
   }
@@ -80,7 +80,7 @@ class Sampler {
   LocalityBuffers locality_buffers_;
   GcnWeights gcn_weights_;
   Table table_;
-  uint32_t scale_ = kScaleOne;  // of the batch in hand
+  uint32_t scale_ = kScaleOne;  // for the present batch
 };
 
 }  // namespace gnnd

@@ -21,7 +21,7 @@ uint32_t VisitCounter::Top(const uint32_t* visits, uint32_t size, uint32_t most,
   } else {
     CountBySorting(made);
   }
-  // Keys differ; the largest is the next neighbour. At a first visit a key is never 0.
+  // Keys are distinct; the largest is the next neighbour. The key of a first visit is never 0.
   uint32_t found = 0;
   while (found < most) {
     uint32_t largest = 0;

@@ -9,23 +9,23 @@
 
 namespace gnnd {
 
-// No node has this id (dataset.h).
+// An id that no node has (dataset.h).
 inline constexpr uint32_t kNoVisit = 0xFFFFFFFF;
 
-// Words 0 to 2 of walkers' blocks.
+// Words 0 to 2 of the walkers' blocks.
 struct WalkWords {
   uint32_t* low;
   uint32_t* high;
   uint32_t* end;
 };
 
-// Loops work on so many elements at once; arrays are readable and writable up to a multiple of it.
+// Elements that loops process at once; arrays are readable and writable up to a multiple of it.
 inline constexpr uint32_t kWalkLanes = 16;
 
-// Up to so many visits a row comparing all of them beats sorting.
+// Up to this many visits per row, comparing all pairs is faster than sorting.
 inline constexpr uint32_t kMaxPairVisits = 64;
 
-// Visits are ordered by keys: number << 16 | kVisitPlaceMask - place of the first.
+// Visits are ordered by keys: number << 16 | kVisitPlaceMask - place of the first visit.
 inline constexpr uint32_t kVisitPlaceMask = 0xFFFF;
 
 struct WalkLoops {
@@ -43,8 +43,8 @@ class VisitCounter {
  public:
   explicit VisitCounter(uint32_t max_visits);
 
-  // Visits in the order of (w, s), kNoVisit where there was none. Writes up to `most` nodes and
-  // their numbers of visits, returns how many.
+  // `visits` are in the order of (w, s), kNoVisit where there was none. Writes up to `most` nodes
+  // and their numbers of visits, and returns how many nodes they are.
   uint32_t Top(const uint32_t* visits, uint32_t size, uint32_t most, uint32_t* nodes,
                float* counts);
 
@@ -57,7 +57,7 @@ class VisitCounter {
   void CountBySorting(uint32_t size);
 
   std::vector<uint32_t> visited_;  // without gaps
-  std::vector<uint32_t> keys_;     // at a first visit: its key; else 0
+  std::vector<uint32_t> keys_;     // at a node's first visit its key, else 0
   std::vector<uint64_t> sorted_;   // node << 32 | place
 };
 

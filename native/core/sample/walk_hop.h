@@ -11,18 +11,18 @@
 
 namespace gnnd {
 
-// What the walks of a group of rows share. Sized once.
+// State of the walks of a group of rows. Sized once.
 class WalkBuffers {
  public:
-  // In lock-step: enough to keep the memory busy, few enough to stay in the near caches.
+  // Walkers that step together: enough to keep the memory busy, few enough for the near caches.
   static constexpr uint32_t kMaxWalkers = 512;
 
-  // Those that still walk; element i of each array is one walker's.
+  // Walkers that still walk; element i of each array belongs to one walker.
   struct Walkers {
     alignas(64) uint32_t at[kMaxWalkers];        // present node
     alignas(64) uint32_t start[kMaxWalkers];     // the row's node
-    alignas(64) uint32_t block[kMaxWalkers];     // of the next step's words
-    alignas(64) uint32_t visit_at[kMaxWalkers];  // where the next step's visit goes
+    alignas(64) uint32_t block[kMaxWalkers];     // block of the next step's words
+    alignas(64) uint32_t visit_at[kMaxWalkers];  // place of the next step's visit
     alignas(64) uint32_t low[kMaxWalkers];       // the step's words
     alignas(64) uint32_t high[kMaxWalkers];
     alignas(64) uint32_t end[kMaxWalkers];
@@ -44,14 +44,14 @@ class WalkBuffers {
 
   WalkOptions options;
   uint32_t rows_per_group;
-  uint32_t visits_per_row;  // at w * length + s, filled up to whole vectors
+  uint32_t visits_per_row;  // visit (w, s) is at w * length + s; padded to whole vectors
   VisitCounter counter;
-  std::vector<uint32_t> visits;  // of the group's rows
+  std::vector<uint32_t> visits;  // visits of the group's rows
   std::unique_ptr<Walkers> walkers;
 };
 
 // Expands one hop by random walks. All walkers of a group take a step together, in two passes, each
-// of which asks for what the next one reads.
+// of which prefetches what the next one reads.
 template <typename Table>
 class WalkHop {
  public:
@@ -88,7 +88,7 @@ class WalkHop {
  private:
   using Walkers = WalkBuffers::Walkers;
 
-  // The bounds of a group's rows, while the group before it walks.
+  // Prefetches the bounds of a group's rows while the previous group walks.
   GNND_PREFETCHES void PrefetchRows(uint32_t begin) const {
     const uint32_t end = begin + std::min(buffers_->rows_per_group, task_->num_dst - begin);
     for (uint32_t row = begin; row < end; ++row) {
@@ -112,7 +112,7 @@ class WalkHop {
     }
   }
 
-  // Walkers that have somewhere to go draw where.
+  // Draws the next edge of every walker whose node has neighbours, and drops the others.
   void Draw() {
     Walkers& walkers = *buffers_->walkers;
     loops_.draw(task_->stream, walkers.start, walkers.block, walking_,
@@ -172,8 +172,8 @@ class WalkHop {
   uint32_t end_below_;
   uint32_t fanout_;
   HopTask* task_;
-  uint32_t walking_ = 0;  // walkers
-  uint32_t chosen_ = 0;   // edges
+  uint32_t walking_ = 0;  // number of walkers that still walk
+  uint32_t chosen_ = 0;   // edges chosen so far
 };
 
 }  // namespace gnnd

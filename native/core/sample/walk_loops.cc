@@ -18,7 +18,7 @@ void DrawWalks(const DrawStream& stream, const uint32_t* nodes, const uint32_t* 
   }
 }
 
-// Bit i of each: element i of `size` values.
+// Bit i of the result: element i equals `value`.
 uint64_t EqualTo(const uint32_t* values, uint32_t size, uint32_t value) {
   uint64_t bits = 0;
   for (uint32_t i = 0; i < size; i += kLanes) {
@@ -36,8 +36,8 @@ uint64_t Above(const uint32_t* values, uint32_t size, uint32_t value) {
 
 uint32_t CountOf(uint64_t bits) { return static_cast<uint32_t>(__builtin_popcountll(bits)); }
 
-// By comparing all visits with each other, without branches that depend on them: a node's key is at
-// its first visit, and a key's place is how many are above it.
+// Compares all visits with each other, without branches on their values: a node's key is at its
+// first visit, and the number of larger keys is the key's place.
 uint32_t TopVisits(const uint32_t* visits, uint32_t size, uint32_t most, uint32_t* nodes,
                    float* counts) {
   alignas(64) uint32_t keys[kMaxPairVisits];

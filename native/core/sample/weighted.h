@@ -7,14 +7,14 @@
 
 namespace gnnd {
 
-// Draws row by row, any degree and fanout: the definition above and nothing else.
+// Draws row by row for any degree and fanout, plainly by the definition (core/draw/alias.h).
 class WeightedPicker {
  public:
   // Writes up to `fanout` positions of the row with these entries; returns how many.
   uint32_t Pick(const DrawStream& stream, uint32_t node, const AliasEntry* row, uint64_t degree,
                 uint32_t fanout, bool replace, uint64_t* picks);
 
-  // Grows with the longest row that had to be scanned.
+  // Grows with the longest row that was scanned.
   uint64_t bytes() const { return mass_.capacity() * sizeof(uint64_t); }
 
  private:

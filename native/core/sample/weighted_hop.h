@@ -44,7 +44,7 @@ class WeightedHop : private HopRing<Table> {
   using Ring = HopRing<Table>;
   using Slot = ExpandBuffers::Slot;
 
-  // A group between its draw and its choice.
+  // A group between draw and choice.
   struct Drawn {
     alignas(64) uint32_t nodes[kGroupRows];
     alignas(64) uint32_t degrees[kGroupRows];  // of rows drawn by group, else 0
@@ -77,7 +77,7 @@ class WeightedHop : private HopRing<Table> {
     for (uint32_t r = 0; r < rows; ++r) {
       const AliasEntry* row = alias_ + drawn.starts[r];
       if (drawn.degrees[r] == 0) {
-        // A short row, read whole.
+        // A short row, which is read whole.
         constexpr uint32_t kEntriesPerLine = 64 / sizeof(AliasEntry);
         const uint64_t size = std::min<uint64_t>(drawn.lengths[r], fanout_);
         for (uint64_t i = 0; i < size; i += kEntriesPerLine) Prefetch(this->level_, row + i);
@@ -133,13 +133,13 @@ class WeightedHop : private HopRing<Table> {
     }
   }
 
-  // Appends the first fanout different picks of a row; false, and nothing appended, when there are
+  // Appends the first fanout distinct picks of a row; false, appending nothing, when there are
   // fewer.
   bool Append(const Drawn& drawn, const uint32_t* picks, const uint16_t* repeats, uint32_t r,
               Slot* slot) {
     uint64_t* edge_at = slot->edge_at.data() + slot->size;
     uint32_t different = 0;
-    // All draws, whatever is found: a loop whose length is always the same.
+    // Looks at all draws in any case, so that the loop's length is constant.
     for (uint32_t j = 0; j < draws_; ++j) {
       edge_at[different] = drawn.starts[r] + picks[j * kGroupRows + r];
       different += (repeats[j] >> r & 1) ^ 1;
