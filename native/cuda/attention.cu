@@ -3,8 +3,8 @@
 #include "cuda/groups.cuh"
 #include "cuda/operators.h"
 
-// Graph attention, the twin of core/kernels/attention_loops.cc. Eight lanes are a row's: sums over
-// columns are in eight parts there, which are lanes here, and sums over edges run in their order.
+// Graph attention, the twin of core/kernels/attention_loops.cc. Eight lanes work on a row: its sums
+// over columns in eight parts become lanes here, and sums over edges run in their order.
 
 namespace gnnd::cuda {
 namespace {
@@ -14,7 +14,7 @@ using Rows = AttentionRows<float>;
 GNND_DEVICE float Slope() { return static_cast<float>(kAttentionSlope); }
 GNND_DEVICE float LeakyScore(float x) { return x > 0.0F ? x : Slope() * x; }
 
-// term(c), summed over columns: those of whole eights in parts, the rest one by one.
+// Sums term(c) over columns: whole eights in parts, the rest one by one.
 template <typename Term>
 GNND_DEVICE float SumOfColumns(uint32_t columns, const Term& term) {
   const uint32_t whole = columns / kParts * kParts;
@@ -25,12 +25,12 @@ GNND_DEVICE float SumOfColumns(uint32_t columns, const Term& term) {
   return SumOfParts(sum) + rest;
 }
 
-// What a destination attends to: itself, then its edges.
+// The slots that a destination attends to: itself, then its edges.
 struct Slots {
   uint32_t row;
   uint32_t self;
-  uint32_t first;  // edge
-  uint32_t count;  // of edges
+  uint32_t first;  // first edge
+  uint32_t count;  // number of edges
 
   GNND_DEVICE uint64_t At(const Rows& op, uint32_t k) const {
     return k == 0 ? row : uint64_t{op.num_dst} + first + k - 1;
@@ -68,7 +68,7 @@ GNND_DEVICE void ScoreSlots(const Rows& op, const Slots& slots, uint32_t h) {
   }
 }
 
-// Whether slot k is one of the edges to itself, which do not count.
+// Whether slot k is an edge to the destination itself, which does not count.
 GNND_DEVICE bool IsRepeated(const Rows& op, const Slots& slots, uint32_t k) {
   return k > 0 && slots.SourceAt(op, k) == slots.self;
 }
@@ -87,7 +87,7 @@ GNND_DEVICE float LargestScore(const Rows& op, const Slots& slots, const float* 
   return largest;
 }
 
-// value(k) for all slots, added up in their order.
+// Adds up value(k) over all slots, in their order.
 template <typename Value>
 GNND_DEVICE float SumOfSlots(const Slots& slots, const Value& value) {
   float sum = 0;
@@ -122,13 +122,13 @@ GNND_KERNEL Forward(Rows op, uint32_t begin, uint32_t end) {
   }
 }
 
-// Gradients in the scores, from those in the weights.
+// Turns the gradients of the weights into gradients of the scores.
 GNND_DEVICE void SoftmaxGradient(const Rows& op, const Slots& slots, uint32_t h) {
   const float* const alpha = op.alpha + h * op.stride();
   const float* const weight = op.weight + h * op.stride();
   float* const grad = op.grad_score + h * op.stride();
   float mean = 0;
-  // As the twin: 0 + the first, and so on.
+  // Starts from 0 as the twin does: 0 + the first, and so on.
   for (uint32_t from = 0; from <= slots.count; from += kParts) {
     const uint32_t k = from + Part();
     float share = 0;
@@ -154,7 +154,7 @@ GNND_DEVICE void SoftmaxGradient(const Rows& op, const Slots& slots, uint32_t h)
   }
 }
 
-// What a score's gradient gives column c: grad * leaky' at a[c] + b[c].
+// The share of column c in a score's gradient: grad * leaky' at a[c] + b[c].
 struct ColumnSlope {
   float slope;
   float x;
@@ -163,7 +163,7 @@ GNND_DEVICE ColumnSlope SlopeAt(float grad, const float* a, const float* b, uint
                                 uint32_t columns) {
   const float x = a[c] + b[c];
   const float slope = x > 0.0F ? grad : Slope() * grad;
-  // The twin's vectors begin as 0, which makes -0 to 0.
+  // The twin's vectors begin as 0, which turns -0 into 0.
   return {c < columns / kParts * kParts ? 0.0F + slope : slope, x};
 }
 
@@ -199,7 +199,7 @@ GNND_KERNEL Backward(Rows op, uint32_t begin, uint32_t end) {
   }
 }
 
-// A thread a column of a group of rows.
+// One thread per column of a group of rows.
 GNND_KERNEL VectorOfGroups(Rows op, float* partial) {
   const uint64_t width = uint64_t{op.heads} * op.columns;
   const uint64_t groups = GroupsOf(op.num_dst);
@@ -225,7 +225,7 @@ GNND_KERNEL VectorOfGroups(Rows op, float* partial) {
   }
 }
 
-// A thread a column of a source.
+// One thread per column of a source.
 GNND_KERNEL BackwardSource(Rows op, uint32_t begin, uint32_t end) {
   const uint64_t width = uint64_t{op.heads} * op.columns;
   const uint64_t columns = (end - begin) * width;

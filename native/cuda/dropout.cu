@@ -2,7 +2,7 @@
 #include "cuda/elements.cuh"
 #include "cuda/operators.h"
 
-// Keyed dropout: a thread a Philox block, which is four columns.
+// Keyed dropout: one thread per Philox block, which covers four columns.
 
 namespace gnnd::cuda {
 namespace {
@@ -11,7 +11,7 @@ GNND_DEVICE bool IsBelowZero(float value) { return value < 0.0F; }
 GNND_DEVICE bool IsBelowZero(double value) { return value < 0.0; }
 GNND_DEVICE bool IsBelowZero(Bfloat16 value) { return ToFloat(value) < 0.0F; }
 
-// Nothing is dropped: what is below 0 becomes 0, the rest stays as it is.
+// Without dropout, ReLU alone: values below 0 become 0, the rest stays.
 template <typename T>
 GNND_KERNEL ReluRows(T* rows, uint64_t stride, uint32_t columns, uint32_t begin, uint32_t end) {
   const uint64_t elements = uint64_t{end - begin} * columns;
@@ -35,7 +35,7 @@ GNND_KERNEL DropRows(DropoutRows<T, Scale> op, uint32_t begin, uint32_t end) {
     for (uint32_t k = 0; k < 4; ++k) {
       if (block * 4 + k >= op.columns) continue;
       const Scale value = LoadAs(elements + k);
-      // A NaN is not at most 0: it stays.
+      // Keeps a NaN, which is not <= 0.
       const bool survives = words.word[k] >= op.threshold && !(op.relu && value <= Scale{0});
       StoreAs(elements + k, survives ? value * op.scale : Scale{0});
     }

@@ -4,7 +4,7 @@
 #include "core/base/half.h"
 #include "cuda/dev.h"
 
-// Elements of rows in memory, and what is computed with them.
+// Elements of rows in memory, and computing with them.
 
 namespace gnnd::cuda {
 
@@ -13,7 +13,7 @@ GNND_DEVICE double LoadAs(const double* from) { return *from; }
 GNND_DEVICE float LoadAs(const Half* from) { return ToFloat(*from); }
 GNND_DEVICE float LoadAs(const Bfloat16* from) { return ToFloat(*from); }
 
-// Of what nobody changes while the kernel runs.
+// Loads a value that nobody changes while the kernel runs.
 GNND_DEVICE float LoadConstAs(const float* from) { return LoadConst(from); }
 GNND_DEVICE double LoadConstAs(const double* from) { return LoadConst(from); }
 GNND_DEVICE float LoadConstAs(const Half* from) {

@@ -2,9 +2,8 @@
 #include "cuda/elements.cuh"
 #include "cuda/operators.h"
 
-// Rows of features: where they lie, and from there to a batch's own matrix. Threads take words of
-// rows, not rows, so that no row length leaves lanes idle, and neighbouring lanes read neighbouring
-// words.
+// Feature rows, from their tiers into a batch's own matrix. Threads take words instead of rows, so
+// that no row length leaves lanes idle, and neighbouring lanes read neighbouring words.
 
 namespace gnnd::cuda {
 namespace {
@@ -17,7 +16,7 @@ GNND_KERNEL MarkRanks(const uint32_t* ranks, uint32_t largest_cache, const uint3
   }
 }
 
-// Quotient and remainder of a flat number by the words of a row; 64-bit divisions are slow.
+// Divides a flat number by the words of a row, in 32 bits if it fits: 64-bit divisions are slow.
 struct Split {
   uint64_t row;
   uint32_t word;
@@ -30,7 +29,7 @@ GNND_DEVICE Split SplitOf(uint64_t flat, uint32_t row_words) {
   return {flat / row_words, static_cast<uint32_t>(flat % row_words)};
 }
 
-// Where row i of a batch lies; null: it has to be brought (a miss that the device cannot read).
+// Address of row i of a batch; null: a miss that the device cannot read, which the host must bring.
 template <typename Word>
 GNND_DEVICE const Word* SourceOf(const RowSource& source, uint64_t i, uint32_t row_words) {
   const gnnd_device_row_tiers& tiers = source.tiers;
@@ -83,7 +82,7 @@ uint32_t WordBytes(const RowSource& source, uint64_t row_bytes, const void* out)
   return bits % 16 == 0 ? 16 : bits % 4 == 0 ? 4 : 2;
 }
 
-// run(word), a value of the widest type of word.
+// Calls run(word) with a value of the widest word type.
 template <typename Run>
 void WithWord(uint32_t word_bytes, const Run& run) {
   if (word_bytes == 16) {

@@ -4,8 +4,8 @@
 
 #include "cuda/dev.h"
 
-// Sums in a fixed order. Of a row's columns: eight lanes are the row's, and column c is added up by
-// lane c % 8. Of rows: 64 of them first, then those sums in their order.
+// Sums in a fixed order. Over a row's columns: eight lanes per row, column c added by lane c % 8.
+// Over rows: 64 rows at a time, then those sums in their order.
 
 namespace gnnd::cuda {
 
@@ -19,14 +19,14 @@ constexpr uint64_t GroupsOf(uint64_t rows) {
 GNND_DEVICE uint32_t Part() { return Lane() % kParts; }
 GNND_DEVICE uint32_t PartsMask() { return GroupMask(kParts); }
 
-// The sum of all lanes' parts, by halves.
+// Adds the parts of all lanes, by halves.
 GNND_DEVICE float SumOfParts(float sum) {
   sum += ShuffleXor(PartsMask(), sum, 4, kParts);
   sum += ShuffleXor(PartsMask(), sum, 2, kParts);
   return sum + ShuffleXor(PartsMask(), sum, 1, kParts);
 }
 
-// term(c), summed over columns as train/ops/ops.h sums a product of rows.
+// Sums term(c) over columns as train/ops/ops.h sums a product of rows.
 template <typename Term>
 GNND_DEVICE float SumInParts(uint32_t columns, const Term& term) {
   float sum = 0;
@@ -34,7 +34,7 @@ GNND_DEVICE float SumInParts(uint32_t columns, const Term& term) {
   return SumOfParts(sum);
 }
 
-// partial[group][c] = the sum of term(row, c) over the rows of a group, a thread a column.
+// Sets partial[group][c] = the sum of term(row, c) over a group's rows, one thread per column.
 template <typename Term>
 GNND_KERNEL SumOfGroups(Term term, uint64_t rows, uint64_t width, float* partial) {
   const uint64_t sums = GroupsOf(rows) * width;
@@ -56,7 +56,7 @@ GNND_KERNEL SumGroups(const T* partial, uint64_t groups, uint64_t width, T* tota
   }
 }
 
-// total[c] = the sum of term.At(row, c) over all rows; `partial` has GroupsOf(rows) * width floats.
+// Sets total[c] = the sum of term.At(row, c); `partial` has GroupsOf(rows) * width floats.
 template <typename Term>
 void SumRowsInGroups(const Queue& queue, const Term& term, uint64_t rows, uint64_t width,
                      float* partial, float* total) {

@@ -1,13 +1,13 @@
 #include "cuda/groups.cuh"
 #include "cuda/operators.h"
 
-// What attention computes of a number a row and head and a vector a head, as
-// train/ops/cpu_attention.cc does.
+// Products of attention between one number per row and head and one vector per head, as in
+// train/ops/cpu_attention.cc.
 
 namespace gnnd::cuda {
 namespace {
 
-// Eight lanes a row and head.
+// Eight lanes per row and head.
 GNND_KERNEL Scores(HeadsTask task) {
   const uint64_t tasks = uint64_t{task.num_rows} * task.heads;
   for (uint64_t i = GridThread() / kParts; i < tasks; i += GridThreads() / kParts) {
@@ -29,7 +29,7 @@ GNND_KERNEL AddOuterProducts(HeadsTask task) {
   }
 }
 
-// Sum over rows.
+// Elements of the sum over rows.
 struct ScoredElements {
   HeadsTask task;
   uint64_t width;
@@ -40,7 +40,7 @@ struct ScoredElements {
   }
 };
 
-// A thread a row and head.
+// One thread per row and head.
 GNND_KERNEL SumScoresOfRows(ScoreSumsTask task) {
   const uint64_t stride = task.num_dst + task.num_edges;
   const uint64_t sums = uint64_t{task.heads} * task.rows;

@@ -2,8 +2,8 @@
 #include "cuda/dev.h"
 #include "cuda/operators.h"
 
-// Softmax and cross-entropy, a warp a row. The exponentials of 32 columns are made at once and
-// added up one by one, so that the sum is core/kernels/loss.h's.
+// Softmax and cross-entropy, one warp per row. 32 exponentials are computed at once and added one
+// by one, so that the sum is that of core/kernels/loss.h.
 
 namespace gnnd::cuda {
 namespace {
@@ -21,7 +21,7 @@ GNND_DEVICE float LargestOf(const float* row, uint32_t columns) {
   return largest;
 }
 
-// exp(row - largest), kept in `exponentials` unless that is null; returns their sum.
+// Computes exp(row - largest) and returns the sum; keeps the values in `exponentials` unless null.
 GNND_DEVICE double SumOfExponentials(const float* row, uint32_t columns, float largest,
                                      float* exponentials) {
   double sum = 0;

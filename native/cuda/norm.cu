@@ -2,7 +2,7 @@
 #include "cuda/groups.cuh"
 #include "cuda/operators.h"
 
-// What follows hidden layers, as train/ops/cpu_finish.cc computes it. Eight lanes are a row's.
+// Normalisation and activations, as in train/ops/cpu_finish.cc. Eight lanes work on a row.
 
 namespace gnnd::cuda {
 namespace {
@@ -60,7 +60,7 @@ GNND_KERNEL NormalizeRows(NormTask task) {
   }
 }
 
-// A row's elements less their mean, over their standard deviation.
+// A row's elements minus their mean, divided by their standard deviation.
 struct Standardized {
   float mean;
   float inverse;
@@ -88,7 +88,7 @@ GNND_KERNEL LayerNormRows(NormTask task) {
   }
 }
 
-// Gradients in rows; each row's mean and deviation stay in `moments`.
+// Gradients of rows; each row's mean and deviation are kept in `moments`.
 GNND_KERNEL LayerNormGradients(NormTask task, Standardized* moments) {
   const auto count = static_cast<float>(task.columns);
   for (uint64_t r = GridThread() / kParts; r < task.rows; r += GridThreads() / kParts) {
@@ -112,7 +112,7 @@ GNND_KERNEL LayerNormGradients(NormTask task, Standardized* moments) {
   }
 }
 
-// Sum over rows: first of what the scale gets, then of what the shift gets.
+// Elements of the sum over rows: first for the scale's gradient, then for the shift's.
 struct ScaleGradients {
   NormTask task;
   const Standardized* moments;

@@ -13,42 +13,42 @@
 #include "cuda/sample_views.h"
 #include "include/gnnd/device_kernels.h"
 
-// What a device can do, one function an operator: each puts launches on the queue's stream and
-// returns. Pointers are the device's. Nothing allocates, waits, or reads what the device wrote;
-// what is to be allocated is told by sizes alone. Each operator gives what its twin of core gives,
-// bit for bit, whatever the grid; where that is not so its comment says by how much.
+// A device's operators, one function each: it puts launches on the queue's stream and returns.
+// Pointers are device memory. No operator allocates, waits, or reads device results; buffer sizes
+// follow from sizes alone. Each operator gives the bits of its twin in core, whatever the grid,
+// unless its comment states a tolerance.
 //
-// A sample is made by BeginSample, then a hop after the other by a strategy and, where the record
-// has weights of another kind than the strategy's, WeighGcn or WeighAllOne. Then state->error says
-// whether there is one, state->hops how large it is.
+// A sample is made by BeginSample, then hop by hop by a strategy and, if the record has weights
+// that are not the strategy's own, WeighGcn or WeighAllOne. Then state->error says whether there is
+// one, and state->hops its sizes.
 
 namespace gnnd::cuda {
 
-// Words that scans over up to n elements work in: SampleBuffers::tiles for the larger of rows and
-// edges of a hop, and seeds.
+// Words of workspace for scans over up to n elements: SampleBuffers::tiles needs them for the
+// larger of a hop's rows and edges, and for the seeds.
 uint32_t TileWords(uint64_t n);
 
-// The seeds first .. first + count of an epoch (core/item/item_range.h): positions of the keyed
-// permutation of the train nodes.
+// Writes the seeds first .. first + count of an epoch (core/item/item_range.h): positions of the
+// keyed permutation of the train nodes.
 void SeedsOfBatch(const Queue& queue, const BatchKey& key, const uint32_t* train_nodes,
                   uint32_t num_train_nodes, uint32_t first, uint32_t count, uint32_t* seeds);
 
-// Starts a sample with these seeds; of `first`, graph, table and buffers are read. Seeds that stand
-// twice or are no nodes set state->error. buffers.ids has room for the seeds.
+// Starts a sample with these seeds; reads graph, table and buffers of `first`. A seed that occurs
+// twice or is no node sets state->error. buffers.ids has room for the seeds.
 void BeginSample(const Queue& queue, const HopTask& first, const uint32_t* seeds,
                  uint32_t num_seeds);
 
-// Uniform draws without replacement or with (core/draw/floyd.h). A fanout above 32 takes
-// buffers.work: max_edges words.
+// Uniform draws with or without replacement (core/draw/floyd.h). A fanout above 32 needs max_edges
+// words in buffers.work.
 void SampleUniform(const Queue& queue, const HopTask& task, const DrawStream& stream,
                    uint32_t fanout, bool replace);
-// Whole rows; by weight, their entries of weight above 0.
+// Takes whole rows; by weight, their entries of weight above 0.
 void SampleFull(const Queue& queue, const HopTask& task);
 void SampleFullByWeight(const Queue& queue, const HopTask& task);
-// LABOR (core/draw/labor.h). Writes its weights where the task has room for them.
+// LABOR (core/draw/labor.h). Writes its weights if the task has room for them.
 void SampleLabor(const Queue& queue, const HopTask& task, const LaborKeys& keys, uint32_t fanout);
 
-// By edge weight (core/draw/alias.h). Takes buffers.work; max_degree is the graph's.
+// Draws by edge weight (core/draw/alias.h). Needs buffers.work; max_degree is the graph's.
 void SampleWeighted(const Queue& queue, const HopTask& task, const DrawStream& stream,
                     uint32_t fanout, bool replace, uint64_t max_degree);
 
@@ -57,56 +57,56 @@ struct WalkShape {
   uint32_t length;
   uint32_t end_below;  // RestartThreshold
 };
-// The most visited nodes of random walks (core/draw/walk.h), and how often they were. Takes
-// buffers.work.
+// Takes the nodes that random walks visit most (core/draw/walk.h), with their numbers of visits.
+// Needs buffers.work.
 void SampleWalk(const Queue& queue, const HopTask& task, const DrawStream& stream, uint32_t fanout,
                 const WalkShape& walk);
 
-// What strategies need to work in, beside what every sample has.
+// Sizes that decide the workspace of strategies.
 struct WorkShape {
-  uint32_t max_rows = 0;     // of a hop
-  uint32_t max_edges = 0;    // of a hop
+  uint32_t max_rows = 0;     // largest number of a hop's rows
+  uint32_t max_edges = 0;    // largest number of a hop's edges
   uint32_t max_fanout = 0;   // the largest finite one
   uint64_t max_degree = 0;   // of the graph
   uint32_t walk_visits = 0;  // walks * length; 0 = no walks
   bool weighted = false;
 };
-// Words of buffers.work; the largest of what strategies need.
+// Words of buffers.work: the largest need of any strategy.
 uint64_t WorkWords(const WorkShape& shape);
 uint64_t WeightedWords(const WorkShape& shape);
 uint64_t WalkWords(const WorkShape& shape);
 
-// Weights 1 for the hop's edges.
+// Sets the weights of the hop's edges to 1.
 void WeighAllOne(const Queue& queue, const HopTask& task);
-// Weights of a graph convolution (core/draw/gcn.h), and self weights. Takes buffers.inverses.
+// Weights and self weights of a graph convolution (core/draw/gcn.h). Needs buffers.inverses.
 void WeighGcn(const Queue& queue, const HopTask& task);
 
-// Hot ranks of nodes first .. first + count, at the same places; 0xFFFFFFFF from largest_cache on
-// (core/feature/hot_order.h).
+// Looks up the hot ranks of nodes first .. first + count, at the same places of `out`; 0xFFFFFFFF
+// from largest_cache on (core/feature/hot_order.h).
 void MarkHotRanks(const Queue& queue, const uint32_t* ranks, uint32_t largest_cache,
                   const uint32_t* nodes, uint32_t first, uint32_t count, uint32_t* out);
 
-// Where a batch's rows lie (device_kernels.h); ScatterRows brings what no tier has.
+// The places of a batch's rows (device_kernels.h); ScatterRows adds the rows that no tier has.
 struct RowSource {
   const uint32_t* nodes = nullptr;      // of the batch
-  const uint32_t* ranks = nullptr;      // null: of no rank
-  const uint32_t* positions = nullptr;  // of rows to copy, others are left alone; null: all
+  const uint32_t* ranks = nullptr;      // null: no node has a rank
+  const uint32_t* positions = nullptr;  // rows to copy, others are left alone; null: all
   gnnd_device_row_tiers tiers{};
 };
 
-// Rows first .. first + count of a batch, as they are, to the same places of `out`, which begins
-// with row 0. What a source cannot give stays as it is. Also loads a cache: `nodes` is the order of
-// hotness, and `out` the cache. Lengths and addresses are multiples of 2, better of 16; out_stride
-// is in bytes, 0 = row_bytes.
+// Copies rows first .. first + count of a batch unchanged to the same places of `out`, which begins
+// with row 0. Rows that the source lacks stay as they are. Also loads a cache: `nodes` is then the
+// order of hotness, and `out` the cache. Lengths and addresses are multiples of 2, better of 16;
+// out_stride is in bytes, 0 = row_bytes.
 void CopyRows(const Queue& queue, const RowSource& source, uint64_t first, uint64_t count,
               uint64_t row_bytes, void* out, uint64_t out_stride = 0);
 
 enum class RowType : uint32_t { kFloat32 = 0, kFloat16 = 1, kBfloat16 = 2 };
-// The same from row 0, in another type: float32 or float16 to float32 or bfloat16.
+// Copies rows from row 0 on and converts them: float32 or float16 to float32 or bfloat16.
 void ConvertRows(const Queue& queue, const RowSource& source, uint64_t count, uint32_t dim,
                  RowType from, RowType to, void* out);
 
-// out[places[i]] = rows[i].
+// Sets out[places[i]] = rows[i].
 void ScatterRows(const Queue& queue, const void* rows, const uint32_t* places, uint64_t count,
                  uint64_t row_bytes, void* out, uint64_t out_stride = 0);
 
@@ -119,7 +119,7 @@ void RunSpmm(const Queue& queue, const SpmmFloatToBfloat16& op, uint32_t begin, 
 void RunSpmm(const Queue& queue, const SpmmHalfToBfloat16& op, uint32_t begin, uint32_t end);
 
 // The transpose of a block (core/kernels/transpose.h): for every source the edges that read it, in
-// ascending order, and the destinations they belong to.
+// ascending order, and their destinations.
 struct TransposeTask {
   const uint32_t* indptr = nullptr;  // [num_dst + 1]
   const uint32_t* src = nullptr;     // [num_edges]
@@ -133,18 +133,18 @@ struct TransposeTask {
 // `work` has TransposeWords(num_edges) words.
 uint64_t TransposeWords(uint32_t num_edges);
 void Transpose(const Queue& queue, const TransposeTask& task, uint32_t* work);
-// out[k] = from[index[k]]: weights of the transpose's edges by transposed_edge, or by
-// transposed_dst where all edges of a destination weigh the same.
+// Sets out[k] = from[index[k]]: weights of the transpose's edges by transposed_edge, or by
+// transposed_dst if all edges of a destination weigh the same.
 void TakeByIndex(const Queue& queue, const float* from, const uint32_t* index, uint64_t count,
                  float* out);
 
-// Rows [begin, end) of such an operation (core/kernels/dropout.h), in place.
+// Runs rows [begin, end) of dropout (core/kernels/dropout.h), in place.
 void RunDropout(const Queue& queue, const DropoutRows<float>& op, uint32_t begin, uint32_t end);
 void RunDropout(const Queue& queue, const DropoutRows<double>& op, uint32_t begin, uint32_t end);
 void RunDropout(const Queue& queue, const DropoutBfloat16& op, uint32_t begin, uint32_t end);
 
-// Means over edges (train/ops/operators.h): scale[d] = 1 / the sum of a destination's weights, 0
-// where that is not above 0; scaled[e] = scale[d] * weight[e] where there is room for it.
+// Means over edges (train/ops/operators.h): scale[d] = 1 / the sum of a destination's weights, or 0
+// if that is not above 0; scaled[e] = scale[d] * weight[e] unless `scaled` is null.
 struct MeanScalesTask {
   const uint32_t* indptr = nullptr;  // [num_dst + 1]
   const float* weight = nullptr;     // [num_edges]; null = 1
@@ -159,7 +159,7 @@ void Convert(const Queue& queue, const Bfloat16* from, uint64_t count, float* to
 void Convert(const Queue& queue, const Half* from, uint64_t count, float* to);
 void Convert(const Queue& queue, const Half* from, uint64_t count, Bfloat16* to);
 
-// out[c] = the sum over rows: of groups of 64, then of these in their order. `partial` has
+// Sets out[c] = the sum over rows: groups of 64 first, then their sums in order. `partial` has
 // SumFloats.
 uint64_t SumFloats(uint64_t rows, uint64_t columns);
 void SumRows(const Queue& queue, const float* rows, uint32_t count, uint64_t columns,
@@ -167,7 +167,7 @@ void SumRows(const Queue& queue, const float* rows, uint32_t count, uint64_t col
 void SumRows(const Queue& queue, const Bfloat16* rows, uint32_t count, uint64_t columns,
              float* partial, float* out);
 
-// grad_in = grad * scale where `out` is not 0, else 0.
+// Sets grad_in = grad * scale where `out` is not 0, else 0.
 void DropoutGradient(const Queue& queue, const float* out, const float* grad, uint64_t count,
                      float scale, float* grad_in);
 void DropoutGradient(const Queue& queue, const double* out, const double* grad, uint64_t count,
@@ -175,13 +175,13 @@ void DropoutGradient(const Queue& queue, const double* out, const double* grad, 
 void DropoutGradient(const Queue& queue, const Bfloat16* out, const Bfloat16* grad, uint64_t count,
                      float scale, Bfloat16* grad_in);
 
-// What follows hidden layers (train/ops/after_layer.h).
+// Activations after hidden layers (train/ops/after_layer.h).
 enum class Activated : uint32_t { kRelu = 1, kElu = 2, kLeakyRelu = 3 };
 void Activate(const Queue& queue, Activated activation, float* values, uint64_t count);
-// grad *= the derivative where the activation gave out * inverse_scale.
+// Multiplies grad by the activation's derivative, given its output as out * inverse_scale.
 void ActivationGradient(const Queue& queue, Activated activation, const float* out,
                         float inverse_scale, uint64_t count, float* grad);
-// Rows that lie together; with `grad`, their gradients.
+// Normalises packed rows; with `grad`, computes gradients.
 struct NormTask {
   const float* x = nullptr;
   uint32_t rows = 0;
@@ -190,16 +190,16 @@ struct NormTask {
   const float* shift = nullptr;
   const float* grad = nullptr;
   float* out = nullptr;
-  float* grad_scale = nullptr;  // [2, columns]: of scale and shift
+  float* grad_scale = nullptr;  // [2, columns]: for scale and shift
 };
 void NormalizeL2(const Queue& queue, const NormTask& task);
-// Backward works in LayerNormFloats.
+// Backward needs LayerNormFloats floats of workspace.
 uint64_t LayerNormFloats(uint32_t rows, uint32_t columns);
 void LayerNorm(const Queue& queue, const NormTask& task, float* work);
 
-// Rows [begin, end) of a pass of attention (core/kernels/attention.h). kBackward leaves
-// grad_attention alone: that is AttentionVector's, over all destinations, after it. `partial` has
-// AttentionVectorFloats; sums are of groups of 64 rows, then of the groups in their order.
+// Runs rows [begin, end) of a pass of attention (core/kernels/attention.h). kBackward leaves
+// grad_attention alone: AttentionVector computes it afterwards, over all destinations. `partial`
+// has AttentionVectorFloats; sums are over groups of 64 rows, then over the groups in order.
 void RunAttention(const Queue& queue, const AttentionRows<float>& op, AttentionPass pass,
                   uint32_t begin, uint32_t end);
 uint64_t AttentionVectorFloats(uint32_t num_dst, uint64_t width);
@@ -208,7 +208,7 @@ void DropAttention(const Queue& queue, const AttentionRows<float>& op, const Dro
                    const uint32_t* nodes, uint64_t threshold, uint32_t begin, uint32_t end,
                    float* weight);
 
-// A number a row and head, and a vector a head; an operation writes one of the three.
+// One number per row and head, and one vector per head; an operation writes one of the three.
 struct HeadsTask {
   float* rows = nullptr;     // [num_rows, heads * columns]
   float* vectors = nullptr;  // [heads, columns]
@@ -217,14 +217,14 @@ struct HeadsTask {
   uint32_t heads = 0;
   uint32_t columns = 0;
 };
-// scores[h][r] = vectors[h] . rows[r][h]
+// Sets scores[h][r] = vectors[h] . rows[r][h].
 void ScoresOfHeads(const Queue& queue, const HeadsTask& task);
-// rows[r][h] += scores[h][r] * vectors[h]
+// Adds scores[h][r] * vectors[h] to rows[r][h].
 void AddOuter(const Queue& queue, const HeadsTask& task);
-// vectors[h] = sum over r of scores[h][r] * rows[r][h]; `partial` has SumFloats of rows and width.
+// Sets vectors[h] = sum over r of scores[h][r] * rows[r][h]; `partial` as in SumRows of all heads.
 void VectorsOfHeads(const Queue& queue, const HeadsTask& task, float* partial);
 
-// out[h][r] = the sum of grad_score over the row's edges and, of a destination, over its own.
+// Sets out[h][r] = the sum of grad_score over the row's edges and, for a destination, its own slot.
 struct ScoreSumsTask {
   const float* grad_score = nullptr;  // [heads][num_dst + num_edges]
   uint32_t rows = 0;
@@ -232,12 +232,12 @@ struct ScoreSumsTask {
   uint64_t num_edges = 0;
   uint32_t heads = 0;
   const uint32_t* indptr = nullptr;  // [rows + 1]
-  const uint32_t* edge = nullptr;    // [num_edges]; null = as they stand
+  const uint32_t* edge = nullptr;    // [num_edges]; null = edges in their order
   float* out = nullptr;              // [heads][rows]
 };
 void SumScores(const Queue& queue, const ScoreSumsTask& task);
 
-// What models over rows compute (train/ops/row_ops.h).
+// Operators of models over rows (train/ops/row_ops.h).
 struct BatchNormTask {
   const float* x = nullptr;  // [rows, columns]
   uint32_t rows = 0;
@@ -246,12 +246,12 @@ struct BatchNormTask {
   const float* shift = nullptr;  // [columns]
   float* moments = nullptr;      // [2, columns]: mean, variance
   float* inverse = nullptr;      // [columns]: 1 / the standard deviation
-  const float* grad = nullptr;   // with it: gradients
-  float* out = nullptr;          // like x; the gradient in x
-  float* grad_scale = nullptr;   // [2, columns]: of scale and shift
+  const float* grad = nullptr;   // null: forward; else backward
+  float* out = nullptr;          // like x; in backward the gradient of x
+  float* grad_scale = nullptr;   // [2, columns]: for scale and shift
 };
-// Forward writes moments, unless they are given, and inverse; backward reads both. Works in
-// BatchNormFloats, but for given moments.
+// Forward writes `inverse` and, unless they are given, `moments`; backward reads both. Needs
+// BatchNormFloats floats of workspace, except with given moments.
 uint64_t BatchNormFloats(uint32_t rows, uint64_t columns);
 void BatchNorm(const Queue& queue, const BatchNormTask& task, bool by_given, float* work);
 
@@ -260,11 +260,11 @@ struct PReluTask {
   uint32_t rows = 0;
   uint64_t columns = 0;
   const float* slope = nullptr;  // [1]
-  const float* grad = nullptr;   // with it: gradients
-  float* out = nullptr;          // like x; the gradient in x
+  const float* grad = nullptr;   // null: forward; else backward
+  float* out = nullptr;          // like x; in backward the gradient of x
   float* grad_slope = nullptr;   // [1]
 };
-// Backward works in SumFloats of rows and 1.
+// Backward needs SumFloats(rows, 1) floats of workspace.
 void PRelu(const Queue& queue, const PReluTask& task, float* partial);
 
 // Attention of each row's queries over its tokens. Probabilities and mask are
@@ -281,23 +281,23 @@ struct TokensTask {
   float* probability = nullptr;
   float* mask = nullptr;        // or null: no dropout
   float* out = nullptr;         // [rows, queries, width]
-  const float* grad = nullptr;  // with it: gradients, which are written
+  const float* grad = nullptr;  // null: forward; else backward
   float* grad_query = nullptr;
   float* grad_key = nullptr;
   float* grad_value = nullptr;
-  float* along = nullptr;  // backward works there; like probability
+  float* along = nullptr;  // workspace of backward; like probability
 
   GNND_HD uint64_t width() const { return uint64_t{heads} * head_width; }
   GNND_HD uint64_t scores() const { return uint64_t{heads} * queries * tokens; }
 };
 void TokenAttention(const Queue& queue, const TokensTask& task);
-// mask = 0 where a word of the row's node is below the threshold, else `scale`.
+// Draws the masks: 0 where a word of the row's node is below the threshold, else `scale`.
 void TokenMasks(const Queue& queue, const TokensTask& task, const DropoutKey& key,
                 const uint32_t* nodes, uint64_t threshold, float scale);
 
-// Cross-entropy of rows (core/kernels/loss.h). A row's loss is LossOf(exp_sums[r], margins[r]), for
-// the host to compute: logarithms of float64 have other bits on a device. The gradient has the
-// processor's.
+// Cross-entropy of rows (core/kernels/loss.h). The host computes a row's loss, LossOf(exp_sums[r],
+// margins[r]), because logarithms of float64 have other bits on a device. The gradient has the
+// processor's bits.
 struct LossRows {
   const float* logits = nullptr;  // rows of `stride` floats, of which `columns` >= 1 are classes
   uint64_t stride = 0;
@@ -309,7 +309,7 @@ struct LossRows {
 };
 void CrossEntropy(const Queue& queue, const LossRows& op, uint32_t begin, uint32_t end);
 
-// best[r] = the column of the largest element of row r, the first of equals.
+// Sets best[r] = the column of the largest element of row r, the first of equals.
 void ArgMax(const Queue& queue, const float* logits, uint64_t stride, uint32_t columns,
             uint32_t begin, uint32_t end, uint32_t* best);
 

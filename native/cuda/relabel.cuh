@@ -5,10 +5,10 @@
 #include "cuda/sample_views.h"
 #include "cuda/scan.cuh"
 
-// Deduplication and relabelling in order of first occurrence, as core/sample/relabel.h: every id of
-// a hop has a place, those of nodes that are known lie before it; the smallest place of a node
-// stays, wherever and whenever its edges are looked at, and a scan over places that stayed counts
-// new nodes in order.
+// Deduplicates and relabels in order of first occurrence, as core/sample/relabel.h. Every id of a
+// hop has a place, after the places of known nodes. The smallest place of a node wins, whatever the
+// order in which its edges are processed, and a scan over the winning places numbers new nodes in
+// order.
 
 namespace gnnd::cuda {
 
@@ -35,9 +35,9 @@ struct HashMap {
   }
   GNND_DEVICE uint64_t KeyOf(uint32_t id) const { return uint64_t{stamp} << 32 | id; }
 
-  // Slots only ever go from an older batch to this one, so what was passed once is passed always. A
-  // table that is full has more nodes than a sample may have, which NewNodes finds: any slot will
-  // do.
+  // Slots only change from an older batch's to this batch's, so a slot that was passed once is
+  // always passed. A full table means more nodes than a sample may have, which NewNodes detects, so
+  // then any slot will do.
   GNND_DEVICE uint64_t* Claim(uint32_t id) const {
     const uint64_t mine = KeyOf(id);
     uint64_t slot = First(id);
@@ -72,22 +72,22 @@ GNND_DEVICE uint32_t PlaceOf(const Map& map, uint32_t id) {
   return 0xFFFFFFFFU - static_cast<uint32_t>(LoadRelaxed(map.Find(id)));
 }
 
-// An occurrence of a node.
+// Records an occurrence of a node.
 template <typename Map>
 GNND_DEVICE void MarkPlace(const Map& map, uint32_t id, uint32_t place) {
   uint64_t* const word = map.Claim(id);
   const uint64_t mine = PlaceWord(map, place);
-  // A hub has most often been here before.
+  // Reading first spares the atomic in the common case that a hub has been marked before.
   if (LoadRelaxed(word) < mine) AtomicMax(word, mine);
 }
 
-// Scan: occurrences that stayed become nodes, and their words from then on hold local ids, which
-// are below all places to come.
+// Scan: winning occurrences become nodes, and their words then hold local ids, which are below all
+// places to come.
 template <typename Map>
 struct NewNodes {
   Map map;
   SampleBuffers buffers;
-  uint32_t hop;  // of the block whose sources they are; kSeeds
+  uint32_t hop;  // hop of the block whose sources they are; or kSeeds
   uint32_t num_seeds;
   bool appends;
 
@@ -139,7 +139,7 @@ GNND_KERNEL LookUp(Map map, HopTask task) {
   }
 }
 
-// run(map), with the table's kind of map.
+// Calls run(map) with the map of the table's kind.
 template <typename Run>
 void WithMap(const NodeTable& table, const Run& run) {
   if (table.keys == nullptr) {
@@ -149,7 +149,7 @@ void WithMap(const NodeTable& table, const Run& run) {
   }
 }
 
-// Ids of the hop, which have been marked, become sources of its block.
+// Turns the hop's ids, which have been marked, into sources of its block.
 template <typename Map>
 void Relabel(const Queue& queue, const Map& map, const HopTask& task) {
   const NewNodes<Map> nodes{map, task.buffers, task.hop, 0, task.appends};

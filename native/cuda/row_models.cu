@@ -4,7 +4,7 @@
 #include "cuda/groups.cuh"
 #include "cuda/operators.h"
 
-// What models over rows of propagated features compute, as train/ops/cpu_row_models.cc does it.
+// Operators of models over rows of propagated features, as in train/ops/cpu_row_models.cc.
 
 namespace gnnd::cuda {
 namespace {
@@ -31,7 +31,7 @@ struct SquaredDistances {
   }
 };
 
-// First of what the scale gets, then of what the shift gets.
+// Elements of two sums: first for the scale's gradient, then for the shift's.
 struct NormGradients {
   BatchNormTask task;
 
@@ -86,7 +86,7 @@ GNND_KERNEL PReluAll(PReluTask task) {
   }
 }
 
-// A thread a group of rows: their elements one after the other.
+// One thread per group of rows adds their elements one after the other.
 GNND_KERNEL SlopeOfGroups(PReluTask task, float* partial) {
   const uint64_t groups = GroupsOf(task.rows);
   for (uint64_t g = GridThread(); g < groups; g += GridThreads()) {
@@ -102,7 +102,7 @@ GNND_KERNEL SlopeOfGroups(PReluTask task, float* partial) {
 
 // ---- attention --------------------------------------------------------------------------------
 
-// A thread a Philox block of a row's probabilities.
+// One thread per Philox block of a row's probabilities.
 GNND_KERNEL DrawMasks(TokensTask task, DropoutKey key, const uint32_t* nodes, uint64_t threshold,
                       float scale) {
   const DrawStream stream = DropoutStream(key, Purpose::kAttentionDropout);
@@ -120,7 +120,7 @@ GNND_KERNEL DrawMasks(TokensTask task, DropoutKey key, const uint32_t* nodes, ui
   }
 }
 
-// Eight lanes a row, head and query. Lane t % 8 writes what belongs to token t.
+// Eight lanes per row, head and query. Lane t % 8 writes the values of token t.
 GNND_KERNEL AttendTokens(TokensTask task, float scale) {
   const uint64_t width = task.width();
   const uint64_t tasks = uint64_t{task.rows} * task.heads * task.queries;
@@ -160,8 +160,8 @@ GNND_KERNEL AttendTokens(TokensTask task, float scale) {
   }
 }
 
-// Of a row, head and query: each token's part of the gradient in its probability, in task.along,
-// and what is added to gradients in values; their mean is answered.
+// For one row, head and query: writes each token's part of the probability's gradient to
+// task.along, adds to the gradients of values, and returns the parts' mean by probability.
 GNND_DEVICE float GradientsInValues(const TokensTask& task, uint64_t here, uint64_t tokens,
                                     uint64_t at) {
   const uint64_t width = task.width();
@@ -182,8 +182,8 @@ GNND_DEVICE float GradientsInValues(const TokensTask& task, uint64_t here, uint6
   return mean;
 }
 
-// Eight lanes a row and head, whose queries add to its keys and values one after the other. A lane
-// has columns of its own.
+// Eight lanes per row and head, whose queries add to its keys and values one after the other. Each
+// lane has columns of its own.
 GNND_KERNEL AttendTokensBackward(TokensTask task, float scale) {
   const uint64_t width = task.width();
   const uint64_t tasks = uint64_t{task.rows} * task.heads;

@@ -4,20 +4,20 @@
 
 #include "cuda/relabel.cuh"
 
-// What hops of all strategies share: rows, their sizes, and edges that know their row.
+// Common parts of all strategies' hops: rows, their sizes, and the row of an edge.
 
 namespace gnnd::cuda {
 
-// A row that is drawn.
+// A row to be drawn.
 struct RowView {
   uint32_t node = 0;
-  uint64_t start = 0;  // in the graph's indices
+  uint64_t start = 0;  // offset in the graph's indices
   uint64_t degree = 0;
-  uint32_t edge = 0;  // its first, among those that the hop adds
-  uint32_t size = 0;  // edges that it takes
+  uint32_t edge = 0;  // its first edge, among those that the hop adds
+  uint32_t size = 0;  // number of edges that it takes
 };
 
-// 0 where there are more than the task has room for, which becomes an error when sizes are scanned.
+// The hop's rows; 0 if they exceed the task's room, which the scan of sizes turns into an error.
 GNND_DEVICE uint32_t RowsOf(const HopTask& task) {
   const SampleState& state = *task.buffers.state;
   const HopCounts& counts = state.hops[task.hop];
@@ -38,7 +38,7 @@ GNND_DEVICE RowView UnsizedRow(const HopTask& task, uint32_t i) {
   row.degree = LoadConst(task.graph.indptr + row.node + 1) - row.start;
   return row;
 }
-// And after.
+// Row i after sizes were scanned.
 GNND_DEVICE RowView RowAt(const HopTask& task, uint32_t i) {
   const HopCounts& counts = task.buffers.state->hops[task.hop];
   RowView row = UnsizedRow(task, i);
@@ -48,7 +48,7 @@ GNND_DEVICE RowView RowAt(const HopTask& task, uint32_t i) {
   return row;
 }
 
-// The last of `count` rows that does not begin after an edge; bounds[0] <= edge < bounds[count].
+// The last of `count` rows that begins at or before an edge; bounds[0] <= edge < bounds[count].
 GNND_DEVICE uint32_t RowOfEdge(const uint32_t* bounds, uint32_t count, uint32_t edge) {
   uint32_t low = 0;
   uint32_t high = count;
@@ -63,7 +63,7 @@ GNND_DEVICE uint32_t RowOfEdge(const uint32_t* bounds, uint32_t count, uint32_t 
   return low;
 }
 
-// Writes neighbour `position` of a row as edge `k` of it, and marks it.
+// Writes neighbour `position` of a row as its edge `k`, and marks it.
 template <typename Map>
 GNND_DEVICE void Take(const HopTask& task, const Map& map, const RowView& row, uint32_t k,
                       uint64_t position) {
@@ -73,8 +73,8 @@ GNND_DEVICE void Take(const HopTask& task, const Map& map, const RowView& row, u
   MarkPlace(map, id, task.buffers.state->hops[task.hop].num_dst + i);
 }
 
-// Scan: rows' sizes become the block's indptr. Size is a struct with
-// GNND_DEVICE uint32_t Of(const HopTask&, uint32_t i) const.
+// Scan: turns rows' sizes into the block's indptr. Size is a struct with GNND_DEVICE uint32_t
+// Of(const HopTask&, uint32_t i) const.
 template <typename Size>
 struct RowSizes {
   HopTask task;
@@ -105,8 +105,8 @@ void ScanRows(const Queue& queue, const HopTask& task, const Size& size) {
   Scan(queue, task.out.max_dst, RowSizes<Size>{task, size}, task.buffers.tiles);
 }
 
-// Sizes that a kernel left where the row's end will stand. Reading and writing that place is one
-// thread's.
+// Sizes that a kernel left in the place of the row's end. One thread both reads and overwrites that
+// place.
 struct CountedSize {
   GNND_DEVICE uint32_t Of(const HopTask& task, uint32_t i) const {
     return task.out.indptr[task.buffers.state->hops[task.hop].first_row + i + 1];

@@ -4,8 +4,8 @@
 #include "cuda/operators.h"
 #include "cuda/rows.cuh"
 
-// Seeds, and hops that draw uniformly, take whole rows, or filter them (LABOR). The twins of
-// core/sample: the same picks in the same order.
+// Seeds, and hops that draw uniformly, take whole rows, or filter them (LABOR): the twins of
+// core/sample, with the same picks in the same order.
 
 namespace gnnd::cuda {
 namespace {
@@ -49,9 +49,9 @@ struct UniformSize {
   }
 };
 
-// Draws of a row that has more neighbours than it takes, a lane a draw: where all differ they are
-// the picks (core/draw/floyd.h); else they are resolved in order. `taken` holds the row's earlier
-// picks when it has more than a group has lanes.
+// Draws of a row that has more neighbours than it takes, one lane per draw: if all differ they are
+// the picks (core/draw/floyd.h); otherwise repeats are resolved in order. `taken` holds the row's
+// earlier picks if they exceed a group's lanes.
 template <uint32_t kWidth>
 GNND_DEVICE uint64_t FloydPick(const DrawStream& stream, const RowView& row, uint32_t fanout,
                                uint32_t from, const uint64_t* taken) {
@@ -59,8 +59,8 @@ GNND_DEVICE uint64_t FloydPick(const DrawStream& stream, const RowView& row, uin
   const uint32_t lane = Lane() % kWidth;
   const uint32_t j = from + lane;
   const bool drawing = j < fanout;
-  const uint64_t last = row.degree - fanout + j;  // what stands for a repeated draw
-  // Lanes that draw nothing differ from all.
+  const uint64_t last = row.degree - fanout + j;  // replaces a repeated draw
+  // Lanes without a draw get values that differ from all.
   const uint64_t drawn =
       drawing ? UniformDrawAt(stream, row.node, WordsPerDraw(row.degree), j, last + 1)
               : uint64_t{1} << 63 | lane;
@@ -111,7 +111,7 @@ struct FullSize {
   }
 };
 
-// By edges, not by rows: one row may have most of them.
+// Parallel over edges, not rows, because one row may have most of the edges.
 template <typename Map>
 GNND_KERNEL TakeAll(Map map, HopTask task) {
   const uint32_t edges = EdgesOf(task);
@@ -125,7 +125,7 @@ GNND_KERNEL TakeAll(Map map, HopTask task) {
   }
 }
 
-// Which neighbours of a row are taken, by looking at each.
+// Decides for each neighbour of a row whether it is taken.
 struct LaborFilter {
   LaborKeys keys;
   uint32_t fanout;
@@ -138,7 +138,7 @@ struct LaborFilter {
   }
   GNND_DEVICE float Weight(const RowView& row) const { return LaborWeight(fanout, row.degree); }
 };
-// Whole rows by weight: entries of weight above 0.
+// Takes entries of weight above 0.
 struct WeightFilter {
   static constexpr uint32_t most = 0xFFFFFFFF;
 
@@ -148,7 +148,7 @@ struct WeightFilter {
   GNND_DEVICE float Weight(const RowView&) const { return 1.0F; }
 };
 
-// A warp a row. Counts what the filter takes, or takes it.
+// One warp per row. Counts the entries that the filter takes, or takes them.
 template <bool kTakes, typename Filter, typename Map>
 GNND_KERNEL FilterRows(Map map, HopTask task, Filter filter) {
   const uint32_t rows = RowsOf(task);
@@ -200,7 +200,7 @@ GNND_DEVICE double DegreeOf(const HopTask& task, uint32_t local) {
   return static_cast<double>(task.graph.indptr[node + 1] - task.graph.indptr[node]);
 }
 
-// Of nodes that the hop found, and of the seeds.
+// Inverses of the nodes that the hop found; also of the seeds.
 GNND_KERNEL GcnNodes(HopTask task) {
   const SampleState& state = *task.buffers.state;
   if (state.error != 0) return;

@@ -7,8 +7,8 @@
 #include "core/draw/stream.h"
 #include "core/draw/walk.h"
 
-// Memory of a device that sampling works in, as its kernels see it. All pointers are the device's;
-// who owns them, and how much there is, is the caller's matter (operators.h says how much).
+// Device memory for sampling as kernels see it. All pointers are device memory, which the caller
+// owns; operators.h says how large it must be.
 
 namespace gnnd::cuda {
 
@@ -18,31 +18,31 @@ inline constexpr uint32_t kMaxSampleHops = 8;
 struct GraphView {
   const uint64_t* indptr = nullptr;   // [num_nodes + 1]
   const uint32_t* indices = nullptr;  // [indptr[num_nodes]]
-  const AliasEntry* alias = nullptr;  // [indptr[num_nodes]], or null where nothing is drawn by it
+  const AliasEntry* alias = nullptr;  // [indptr[num_nodes]], or null if no draw needs it
   uint32_t num_nodes = 0;
 };
 
-// From a node to its place in the batch, without anything to clear: a word is stamp << 32 | ~place,
-// so the largest of a batch is that of its smallest place, and older batches are below it.
+// Maps a node to its place in the batch, without being cleared: a word is stamp << 32 | ~place, so
+// the largest word in a batch has the smallest place, and older batches' words are below.
 struct NodeTable {
   uint64_t* words = nullptr;  // [num_nodes]; with keys [slots], at least 2 * max_nodes
-  // Null: a word a node. Else open addressing, for graphs whose words would be too many: what lies
-  // in a slot is stamp << 32 | node.
+  // Null: one word per node. Otherwise open addressing, for graphs with too many nodes; a slot
+  // holds stamp << 32 | node.
   uint64_t* keys = nullptr;
   uint32_t slot_bits = 0;
-  // Rises with each batch, from 1; before it comes round all words and keys are to be zeroed.
+  // Rises with each batch, from 1; before it wraps around, all words and keys must be zeroed.
   uint32_t stamp = 0;
 };
 
-// Why there is no sample; bits.
+// Reasons why there is no sample; bits.
 enum SampleError : uint32_t {
   kNoError = 0,
   kSeedTwice = 1,
   kSeedUnknown = 2,     // not a node of the graph
-  kSampleTooLarge = 4,  // more nodes or edges than there is room for
+  kSampleTooLarge = 4,  // more nodes or edges than fit
 };
 
-// Of one hop: rows [first_row, num_dst) are drawn, edges [first_edge, num_edges) are theirs.
+// Sizes of one hop: it draws rows [first_row, num_dst), whose edges are [first_edge, num_edges).
 struct HopCounts {
   uint32_t first_row;
   uint32_t num_dst;
@@ -50,7 +50,7 @@ struct HopCounts {
   uint32_t num_edges;
 };
 
-// What is known of a sample's sizes, on the device alone until it is copied. Block h has hops[h +
+// The sizes of a sample, which only the device knows until they are copied. Block h has hops[h +
 // 1].num_dst sources.
 struct SampleState {
   uint32_t error;
@@ -58,20 +58,20 @@ struct SampleState {
   HopCounts hops[kMaxSampleHops + 1];
 };
 
-// A sample on its way.
+// The buffers of one sample under way.
 struct SampleBuffers {
   SampleState* state = nullptr;
   uint32_t* nodes = nullptr;  // [max_nodes]
   uint32_t max_nodes = 0;
   uint32_t* ids = nullptr;  // [max_edges], global ids of a hop's neighbours
-  uint32_t max_edges = 0;   // that one hop adds
+  uint32_t max_edges = 0;   // largest number that one hop adds
   uint32_t* tiles = nullptr;
-  // Whatever a strategy needs beside (WorkBytesOf).
+  // Workspace of the strategy (WorkWords).
   uint64_t* work = nullptr;
-  double* inverses = nullptr;  // [max_nodes], GCN weights alone
+  double* inverses = nullptr;  // [max_nodes], for GCN weights only
 };
 
-// Where a hop's block goes. With Expansion::kNew all hops have the same.
+// The arrays of a hop's block. With Expansion::kNew all hops share them.
 struct HopOut {
   uint32_t* indptr = nullptr;    // [max_dst + 1]
   uint32_t* src = nullptr;       // [max_edges]

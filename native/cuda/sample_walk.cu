@@ -2,19 +2,19 @@
 #include "cuda/operators.h"
 #include "cuda/rows.cuh"
 
-// Hops to the nodes that random walks visit most, the twin of core/sample/walk.h: a thread a walk,
-// then a warp a row that counts and orders its visits.
+// Hops to the nodes that random walks visit most, the twin of core/sample/walk.h: one thread per
+// walk, then one warp per row that counts and orders its visits.
 
 namespace gnnd::cuda {
 namespace {
 
 constexpr uint32_t kNoVisit = 0xFFFFFFFF;
-// A visit's key: number of visits << 16 | this - its place. Keys of a row differ.
+// Key of a visit: number of visits << 16 | this - its place. The keys in a row are distinct.
 constexpr uint32_t kPlaceMask = 0xFFFF;
 
 struct WalkWork {
   uint32_t* visits;  // [max_rows][visits of a row], in the order of (walk, step)
-  uint32_t* keys;    // like visits; 0 but at a node's first visit
+  uint32_t* keys;    // like visits; 0 except at a node's first visit
   uint32_t* nodes;   // [max_rows][most], most visited first
   uint32_t* counts;  // like nodes
   uint32_t row_visits;

@@ -3,20 +3,20 @@
 #include "cuda/rows.cuh"
 
 // Hops that draw by edge weight, the twin of core/sample/weighted.h: a warp draws a row's
-// candidates, 32 at a time, and keeps the first that differ. Rows that find too few are put on a
-// list and end by scanning their table's mass; there are few of them, and what a scan needs is as
-// large as the row, so a handful of warps do that one row after the other.
+// candidates, 32 at a time, and keeps the first that differ. Rows with too few are listed and
+// finished by scanning their table's mass. There are few such rows, and a scan needs as much memory
+// as the row, so a handful of warps do them one after the other.
 
 namespace gnnd::cuda {
 namespace {
 
 constexpr uint64_t kSlotMass = uint64_t{1} << 32;
-constexpr uint64_t kScanWords = uint64_t{1} << 22;  // for all that scan at a time, or one's
+constexpr uint64_t kScanWords = uint64_t{1} << 22;  // for all scans at a time, or one long row
 constexpr uint64_t kMaxScanWarps = 64;
 
 struct WeightedWork {
   uint64_t* picks;  // [max_rows][fanout], positions
-  uint32_t* slow;   // [max_rows], numbers of rows
+  uint32_t* slow;   // indices of rows to scan
   uint64_t* mass;   // [warps][max_degree]
 };
 
@@ -25,7 +25,7 @@ uint64_t ScanWarps(uint64_t max_degree) {
   return fit < 1 ? 1 : fit > kMaxScanWarps ? kMaxScanWarps : fit;
 }
 
-// Entries of a short row that have weight, in row order.
+// Takes the entries of a short row that have weight, in row order.
 GNND_DEVICE uint32_t TakeShort(const AliasEntry* entries, uint32_t degree, uint64_t* picks) {
   uint32_t picked = 0;
   for (uint32_t from = 0; from < degree; from += kWarpLanes) {
@@ -38,7 +38,7 @@ GNND_DEVICE uint32_t TakeShort(const AliasEntry* entries, uint32_t degree, uint6
   return picked;
 }
 
-// The first `fanout` draws, without replacement those that differ; returns how many it found.
+// Makes the first draws, without replacement keeping only distinct ones; returns how many it found.
 GNND_DEVICE uint32_t DrawRow(const DrawStream& stream, const RowView& row,
                              const AliasEntry* entries, uint32_t fanout, bool replace,
                              uint64_t* picks) {
@@ -47,7 +47,7 @@ GNND_DEVICE uint32_t DrawRow(const DrawStream& stream, const RowView& row,
   for (uint32_t from = 0; from < draws && picked < fanout; from += kWarpLanes) {
     const uint32_t j = from + Lane();
     bool takes = j < draws;
-    uint64_t pick = uint64_t{1} << 63 | Lane();  // differs from all
+    uint64_t pick = uint64_t{1} << 63 | Lane();  // differs from all picks
     if (takes) {
       const AliasDraw draw = AliasDrawAt(stream, row.node, row.degree, j);
       pick = ChosenOf(entries[draw.slot], static_cast<uint32_t>(draw.slot), draw.word);
@@ -114,7 +114,7 @@ GNND_DEVICE void MassOf(const AliasEntry* entries, uint64_t degree, uint64_t* ma
   WarpSync(kFullMask);
 }
 
-// Blocks of a warp.
+// Blocks of one warp.
 GNND_KERNEL ScanSlowRows(HopTask task, WeightedWork work, DrawStream stream, uint32_t fanout,
                          uint64_t max_degree) {
   const uint32_t slow = task.buffers.state->num_slow;

@@ -4,12 +4,12 @@
 
 #include "cuda/dev.h"
 
-// Prefix sums of 32-bit numbers, and with them compaction, in three launches. Blocks take tiles of
-// fixed size, so that no block waits for another; how many tiles there are is known on the device
-// alone. What is summed is a plain struct:
+// Prefix sums of 32-bit numbers, and compaction based on them, in three launches. Blocks take tiles
+// of fixed size, so that no block waits for another; only the device knows the number of tiles. The
+// summed values come from a plain struct:
 //
 //   struct Work {
-//     GNND_DEVICE uint32_t Count() const;                // of elements; the same in all launches
+//     GNND_DEVICE uint32_t Count() const;                // elements; the same in all launches
 //     GNND_DEVICE uint32_t Value(uint32_t i) const;      // of element i < Count()
 //     GNND_DEVICE void Finish(uint32_t total) const;     // once, before any Put
 //     GNND_DEVICE void Put(uint32_t i, uint32_t before, uint32_t value) const;
@@ -22,13 +22,13 @@ namespace gnnd::cuda {
 inline constexpr uint32_t kTileRounds = 8;
 inline constexpr uint32_t kTile = kMaxThreads * kTileRounds;
 
-// Tiles of up to n elements: words that a scan needs to work in.
+// Number of tiles for up to n elements, and so of the words of workspace that a scan needs.
 constexpr uint32_t TilesOf(uint64_t n) { return static_cast<uint32_t>((n + kTile - 1) / kTile); }
 
-// Sum of the values of threads before this one; *total that of all. Blocks of kMaxThreads.
+// The sum of the values of lower threads, and in *total that of all. For blocks of kMaxThreads.
 GNND_DEVICE uint32_t SumBefore(uint32_t value, uint32_t* total) {
   GNND_SHARED(uint32_t, warps, kMaxThreads / kWarpLanes);
-  uint32_t sum = value;  // up to and with this lane
+  uint32_t sum = value;  // of the lanes up to this one
   GNND_UNROLL
   for (uint32_t distance = 1; distance < kWarpLanes; distance *= 2) {
     const uint32_t below = ShuffleUp(kFullMask, sum, distance);
@@ -63,7 +63,7 @@ GNND_KERNEL SumTiles(Work work, uint32_t* tiles) {
   }
 }
 
-// One block: sums of tiles become what is before each.
+// One block: turns the sums of tiles into the sums before each tile.
 template <typename Work>
 GNND_KERNEL ScanTiles(Work work, uint32_t* tiles) {
   const uint32_t count = TilesOf(work.Count());
@@ -75,7 +75,7 @@ GNND_KERNEL ScanTiles(Work work, uint32_t* tiles) {
     if (tile < count) tiles[tile] = before + mine;
     before += total;
   }
-  BlockSync();  // all have read the counts that it changes
+  BlockSync();  // all threads have read the counts that Finish changes
   if (ThreadInBlock() == 0) work.Finish(before);
 }
 
@@ -95,7 +95,7 @@ GNND_KERNEL PutTiles(Work work, const uint32_t* tiles) {
   }
 }
 
-// At most `bound` elements; `tiles` has TilesOf(bound) words.
+// Scans at most `bound` elements; `tiles` has TilesOf(bound) words.
 template <typename Work>
 void Scan(const Queue& queue, uint64_t bound, const Work& work, uint32_t* tiles) {
   const uint32_t blocks = PlanGrid(bound, kTile, queue.max_blocks);

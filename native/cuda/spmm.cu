@@ -2,16 +2,16 @@
 #include "cuda/elements.cuh"
 #include "cuda/operators.h"
 
-// Sums of gathered rows. Each column of a row is one lane's, edge after edge, as core/kernels sums
-// it: the order of the sum is the definition's, so a long row takes as long as it is.
+// Sums of gathered rows. One lane adds a column of a row, edge after edge, as core/kernels does:
+// the definition fixes the order, so the time of a long row grows with its length.
 
 namespace gnnd::cuda {
 namespace {
 
-constexpr uint32_t kHeld = 4;        // columns of a lane
-constexpr uint32_t kEdgesAhead = 4;  // whose elements are asked for before the first is added
+constexpr uint32_t kHeld = 4;        // columns per lane
+constexpr uint32_t kEdgesAhead = 4;  // edges whose elements are loaded before the first is added
 
-// Columns first + k * width of a row, of those below `columns`.
+// Loads columns first + k * width of a row, as far as they are below `columns`.
 template <typename T, typename Element>
 GNND_DEVICE void LoadColumns(const Element* row, uint32_t first, uint32_t width, uint32_t columns,
                              T (&values)[kHeld]) {
@@ -22,7 +22,7 @@ GNND_DEVICE void LoadColumns(const Element* row, uint32_t first, uint32_t width,
   }
 }
 
-// As the twin's vectors hold it, which are made by adding to 0: -0 is 0 there.
+// Adds 0 as the twin does when it makes vectors, which turns -0 into 0.
 template <typename T>
 GNND_DEVICE T Factor(T value) {
   return T{0} + value;
@@ -60,7 +60,7 @@ GNND_DEVICE void SumEdges(const Spmm<T, Element, Out>& op, uint64_t row, uint32_
   }
 }
 
-// A group of `width` lanes a stretch of kHeld * width columns of a row.
+// A group of `width` lanes per stretch of kHeld * width columns of a row.
 template <typename T, typename Element, typename Out>
 GNND_KERNEL SpmmStretches(Spmm<T, Element, Out> op, uint32_t begin, uint32_t end, uint32_t width) {
   const uint32_t stretches = (op.columns + kHeld * width - 1) / (kHeld * width);

@@ -2,13 +2,13 @@
 #include "cuda/groups.cuh"
 #include "cuda/operators.h"
 
-// What training does with rows and edges beside sums over edges, dropout and attention: as
-// train/ops/cpu_operators.cc does it.
+// Training's operators over rows and edges, except sums over edges, dropout and attention, as in
+// train/ops/cpu_operators.cc.
 
 namespace gnnd::cuda {
 namespace {
 
-// A thread a destination: sums are in the order of its edges.
+// One thread per destination adds in the order of its edges.
 GNND_KERNEL ScalesOfRows(MeanScalesTask task) {
   for (uint64_t d = GridThread(); d < task.num_dst; d += GridThreads()) {
     const uint32_t begin = task.indptr[d];

@@ -2,8 +2,8 @@
 #include "cuda/scan.cuh"
 
 // The transpose of a block: its edges by source, those of a source in ascending order, as
-// core/kernels/transpose.h sorts them. A radix sort, stable and without a race for places: per pass
-// every tile counts its digits, a scan over (digit, tile) says where each begins, and within a tile
+// core/kernels/transpose.h sorts them. A stable radix sort without races for places: in each pass
+// every tile counts its digits, a scan over (digit, tile) gives the starts, and within a tile the
 // edges of a digit are numbered in order, 256 at a time.
 
 namespace gnnd::cuda {
@@ -18,7 +18,7 @@ struct SortPass {
   const uint32_t* values;  // edges; null: 0, 1, 2 ..
   uint32_t* next_keys;
   uint32_t* next_values;
-  uint32_t* counts;  // [digit][tile], then where each begins
+  uint32_t* counts;  // [digit][tile], then starts
   uint32_t count;
   uint32_t shift;
 
@@ -43,7 +43,7 @@ GNND_KERNEL CountDigits(SortPass pass) {
   }
 }
 
-// Scan: counts become starts, in place; an element is read and written by one thread.
+// Scan: turns counts into starts, in place; one thread reads and writes an element.
 struct DigitStarts {
   uint32_t* counts;
   uint32_t count;
@@ -55,7 +55,7 @@ struct DigitStarts {
 };
 
 GNND_KERNEL PlaceEdges(SortPass pass) {
-  // Where the next of a digit goes, and how many of it each warp has in this round.
+  // Place of the next edge of a digit, and the digit's count in each warp in this round.
   GNND_SHARED(uint32_t, next, kDigits);
   GNND_SHARED(uint32_t, in_warp, kWarps* kDigits);
   const uint32_t tiles = TilesOf(pass.count);
@@ -90,7 +90,7 @@ GNND_KERNEL PlaceEdges(SortPass pass) {
   }
 }
 
-// Rows begin where sorted sources change; rows without edges begin where the next does.
+// Finds row starts, where the sorted source changes; empty rows start where the next one does.
 GNND_KERNEL FindRows(const uint32_t* keys, uint32_t count, uint32_t num_src, uint32_t* indptr) {
   for (uint64_t i = GridThread(); i <= count; i += GridThreads()) {
     const uint32_t first = i == 0 ? 0 : keys[i - 1] + 1;

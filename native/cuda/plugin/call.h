@@ -5,12 +5,12 @@
 
 #include "cuda/plugin/device.h"
 
-// What each function of the table does around its one thing: it enters the device, contains what is
-// thrown, and tells what went wrong.
+// The frame of each of the table's functions: it enters the device, contains exceptions, and
+// reports errors.
 
 namespace gnnd::cuda {
 
-// `work(failure)` answers a native number.
+// Calls `work(failure)`, which returns one of the library's numbers.
 template <typename Work>
 int Contained(Failure* failure, const Work& work) {
   try {
@@ -19,7 +19,7 @@ int Contained(Failure* failure, const Work& work) {
     failure->said = "the host's memory ran out";
     return kHostMemory;
   } catch (const std::exception& error) {
-    // A simulated kernel that broke a rule: what it wrote is not to be trusted.
+    // A simulated kernel broke a rule, so its results are not to be trusted.
     failure->said = error.what();
     return kBrokenKernel;
   }
@@ -37,7 +37,7 @@ inline uint32_t TellOf(Runtime& runtime, Failure* failure, int native, gnnd_devi
   return Tell(*failure, error);
 }
 
-// Of what needs no device.
+// Runs work that needs no device.
 template <typename Work>
 uint32_t Ask(gnnd_device_error* error, const Work& work) {
   Runtime& runtime = TheRuntime();
@@ -46,7 +46,7 @@ uint32_t Ask(gnnd_device_error* error, const Work& work) {
   return TellOf(runtime, &failure, native, error);
 }
 
-// Of what a device does.
+// Runs work of a device.
 template <typename Work>
 uint32_t On(gnnd_device* device, gnnd_device_error* error, const Work& work) {
   Failure failure;

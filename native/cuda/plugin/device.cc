@@ -27,7 +27,7 @@ std::string RangeText(const void* memory, uint64_t bytes) {
 gnnd_device::~gnnd_device() {
   static_cast<void>(runtime_.Use(config_.index));
   for (const auto& [what, end] : owned_) end();
-  // Streams next: destroying one waits for what still uses the rest.
+  // Streams go next: destroying one waits for work that still uses the rest.
   for (gnnd_device_stream* stream : streams_) {
     if (stream->is_own) static_cast<void>(runtime_.DestroyStream(stream->stream));
     delete stream;
@@ -143,7 +143,7 @@ int gnnd_device::Take(uint64_t bytes, uint64_t unit, Allocation allocation, void
   failure->what = "allocating " + BytesText(bytes) + ", " + Budget();
   if (allocation.purpose >= GNND_PURPOSES) return kBadArgument;
   const uint64_t used = Used();
-  // First the comparison that cannot overflow.
+  // This comparison cannot overflow, so it comes first.
   if (bytes > budget_bytes_) return kOverBudget;
   const uint64_t rounded = (bytes + unit - 1) / unit * unit;
   if (rounded > budget_bytes_ - std::min(used, budget_bytes_)) return kOverBudget;
@@ -209,7 +209,7 @@ int gnnd_device::Register(void* memory, uint64_t bytes, void** seen, Failure* fa
     error = runtime_.Register(start + done, std::min(runtime_.PieceBytes(), bytes - done), &piece);
     if (error != 0) break;
     if (done == 0) *seen = piece;
-    // One range for kernels, or none at all.
+    // Kernels must see the range as one; otherwise nothing stays registered.
     if (piece != static_cast<std::byte*>(*seen) + done) {
       static_cast<void>(runtime_.Unregister(start + done));
       error = 801;
@@ -387,7 +387,7 @@ int gnnd_device::StageOut(Runtime::Stream stream, std::byte* to, const std::byte
                           uint64_t bytes) {
   const uint64_t pieces = (bytes + piece_bytes_ - 1) / piece_bytes_;
   const auto part = [&](uint64_t k) { return std::min(piece_bytes_, bytes - k * piece_bytes_); };
-  // A piece is emptied just before it is filled again, so the ring is always as full as it can be.
+  // A piece is emptied just before it is refilled, so the ring is always as full as possible.
   for (uint64_t k = 0; k < pieces + ring_.size(); ++k) {
     const Piece& piece = ring_[k % ring_.size()];
     if (k >= ring_.size() && k - ring_.size() < pieces) {
@@ -397,7 +397,7 @@ int gnnd_device::StageOut(Runtime::Stream stream, std::byte* to, const std::byte
     }
     if (k >= pieces) continue;
     if (k < ring_.size()) {
-      // Left over from an earlier copy to the device.
+      // The piece still holds an earlier copy to the device.
       if (const int error = runtime_.SynchronizeEvent(piece.event); error != 0) return error;
     }
     int error =

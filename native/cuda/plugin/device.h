@@ -15,9 +15,9 @@
 #include "cuda/plugin/ranges.h"
 #include "cuda/plugin/runtime.h"
 
-// A device of the plug-in's table: accounts, checks and the pinned ring, over whichever library
-// there is. The interface is device_plugin.h's, whose comments hold; functions answer the library's
-// number or one of failure.h, and leave words in the caller's Failure.
+// A device in the plug-in's table: accounts, checks and the pinned ring, over either library.
+// device_plugin.h documents the interface; functions return the library's number or one of
+// failure.h, and describe errors in the caller's Failure.
 
 namespace gnnd::cuda {
 
@@ -52,11 +52,11 @@ struct gnnd_device {
 
   int Open(Failure* failure);
 
-  // Before every call: the sticky error, where there is one, else makes the device current.
+  // Called before every operation: returns the sticky error, if any, else makes the device current.
   int Enter(Failure* failure);
-  // Makes it the calling thread's, whatever happened to it.
+  // Makes the device the calling thread's, whatever happened to it.
   int Use() { return runtime_.Use(config_.index); }
-  // After it: notes a sticky error. Returns `native`.
+  // Called after every operation: records a sticky error. Returns `native`.
   int Leave(int native, const Failure& failure);
 
   int Memory(gnnd_device_memory* memory, Failure* failure);
@@ -68,7 +68,7 @@ struct gnnd_device {
   void Release(void* memory);
   int Register(void* memory, uint64_t bytes, void** seen, Failure* failure);
   int Unregister(void* memory, Failure* failure);
-  // Whether an asynchronous copy may use it.
+  // Whether an asynchronous copy may use this host memory.
   bool IsRegistered(const void* memory, uint64_t bytes);
 
   int CreateStream(uint32_t priority, gnnd_device_stream** stream, Failure* failure);
@@ -82,7 +82,7 @@ struct gnnd_device {
   int CopyStaged(Runtime::Stream stream, void* to, const void* from, uint64_t bytes,
                  uint32_t direction, Failure* failure);
 
-  // What must go before the device does, by its address: `end` frees it.
+  // Registers an object, by its address, that must go before the device does: `end` frees it.
   void Own(void* what, std::function<void()> end);
   void Disown(void* what);
 
@@ -104,7 +104,8 @@ struct gnnd_device {
   int StageOut(Runtime::Stream stream, std::byte* to, const std::byte* from, uint64_t bytes);
   uint64_t Used() const;
   std::string Budget() const;
-  // Of the arena, rounded up to a multiple of `unit`: take(rounded) answers the library's number.
+  // Takes `bytes` from the arena, rounded up to `unit`s: take(rounded) returns the library's
+  // number.
   int Take(uint64_t bytes, uint64_t unit, Allocation allocation, void** memory, Failure* failure,
            const std::function<int(uint64_t)>& take);
   void GiveBack(void* memory, bool is_shared);
@@ -114,19 +115,19 @@ struct gnnd_device {
   uint32_t max_blocks_ = 1;
   uint64_t total_bytes_ = 0;
   uint64_t context_bytes_ = 0;
-  uint64_t free_before_bytes_ = 0;  // of the device, before it was opened
+  uint64_t free_before_bytes_ = 0;  // of the device, before this process opened it
   uint64_t budget_bytes_ = 0;
 
   gnnd::cuda::Handout handout_;
 
-  std::mutex mutex_;  // all that follows, up to the ring
+  std::mutex mutex_;  // guards the members up to the ring
   int sticky_ = 0;
   std::string sticky_what_;
   gnnd::cuda::Ranges<Allocation> arena_;
   std::array<uint64_t, GNND_PURPOSES> used_{};
   uint64_t peak_bytes_ = 0;
-  std::set<void*> opened_;                // that other processes share
-  gnnd::cuda::Ranges<void*> registered_;  // and how kernels see them
+  std::set<void*> opened_;                // shared memory of other processes
+  gnnd::cuda::Ranges<void*> registered_;  // with the addresses at which kernels see them
   uint64_t registered_bytes_ = 0;
   uint64_t copied_in_bytes_ = 0;
   uint64_t copied_out_bytes_ = 0;

@@ -4,7 +4,7 @@ namespace gnnd::cuda {
 
 namespace {
 
-// Of the host and its devices, before anything runs there; GNND_DEVICE_INTERNAL for any other.
+// Codes of failures of the host and its devices, before anything runs; else GNND_DEVICE_INTERNAL.
 uint32_t CodeOfHost(int native, uint32_t driver_version) {
   switch (native) {
     case 34:  // StubLibrary
@@ -36,7 +36,7 @@ uint32_t CodeOfHost(int native, uint32_t driver_version) {
   }
 }
 
-// What a process does not come back from; GNND_DEVICE_INTERNAL for any other.
+// Codes of failures after which the process must end; else GNND_DEVICE_INTERNAL.
 uint32_t CodeOfEnd(int native) {
   switch (native) {
     case 220:  // NvlinkUncorrectable
@@ -80,7 +80,7 @@ uint32_t CodeOf(int native, uint32_t driver_version, Doing doing) {
     case kNoMonitor:
     case 217:  // PeerAccessUnsupported
       return GNND_DEVICE_NOT_SUPPORTED;
-    case 1:    // InvalidValue: what registering read-only memory answers without the flag for it
+    case 1:    // InvalidValue: registering read-only memory without the flag for it
     case 712:  // HostMemoryAlreadyRegistered
       return is_registering ? GNND_DEVICE_REGISTER_REFUSED : GNND_DEVICE_BAD_ARGUMENT;
     case 2:  // MemoryAllocation
@@ -88,7 +88,7 @@ uint32_t CodeOf(int native, uint32_t driver_version, Doing doing) {
     case 801:  // NotSupported: read-only memory, confidential computing
       return is_registering ? GNND_DEVICE_REGISTER_REFUSED : GNND_DEVICE_NOT_SUPPORTED;
     case kBadArgument:
-    case 400:  // InvalidResourceHandle: of a process that is gone
+    case 400:  // InvalidResourceHandle: the process that made it is gone
     case 17:   // InvalidDevicePointer
     case 101:  // InvalidDevice
       return GNND_DEVICE_BAD_ARGUMENT;
@@ -111,7 +111,7 @@ std::string VersionText(uint32_t cuda_version) {
 }
 
 std::string DriverFor(uint32_t cuda_version) {
-  // CUDA's release notes: the oldest driver of each major version.
+  // From CUDA's release notes: the oldest driver of each major version.
   switch (cuda_version / 1000) {
     case 11:
       return "450";

@@ -11,7 +11,7 @@
 
 namespace gnnd::cuda {
 
-// Failures of the plug-in's own, beside the library's numbers, which are positive.
+// The plug-in's own failures; the library's numbers are positive.
 inline constexpr int kOverBudget = -1;
 inline constexpr int kNotRegistered = -2;
 inline constexpr int kBadArgument = -3;
@@ -20,35 +20,35 @@ inline constexpr int kHostMemory = -5;
 inline constexpr int kNoMonitor = -6;
 inline constexpr int kBrokenKernel = -7;  // a simulated kernel broke a rule of dev.h
 
-// What the same number meant for: registering memory fails for reasons of its own.
+// What was attempted: registering memory fails for reasons of its own.
 enum class Doing { kAnything, kRegistering };
 
-// `driver_version` as gnnd_device_system has it: 0 tells "no driver" from "too old a driver", which
-// are one number of the library's.
+// The code for a number of the library's. `driver_version` is that of gnnd_device_system: 0 means
+// "no driver", which the library reports with the same number as "driver too old".
 uint32_t CodeOf(int native, uint32_t driver_version, Doing doing = Doing::kAnything);
 
 // Whether the process can do nothing more with its device.
 bool IsSticky(int native);
 
-// What to do about it, as a sentence or command; "" where there is nothing.
+// The remedy for an error, as a sentence or command; "" if there is none.
 std::string RemedyOf(uint32_t code, uint32_t driver_version, uint32_t runtime_version);
 
-// "580.65" for people: the driver that serves a version of CUDA at least, "" where unknown.
+// The oldest driver for a version of CUDA, for people, as "580.65"; "" if unknown.
 std::string DriverFor(uint32_t cuda_version);
 
-// "13.0"
+// A version as "13.0".
 std::string VersionText(uint32_t cuda_version);
 
 struct Failure {
   int native = 0;
   Doing doing = Doing::kAnything;
-  std::string what;  // what was tried, with sizes
-  std::string said;  // the library's name of it and its sentence
+  std::string what;  // the attempted operation, with sizes
+  std::string said;  // the library's name of the error and its sentence
   uint32_t driver_version = 0;
   uint32_t runtime_version = 0;
 };
 
-// Writes all of it, cut to its places; returns the code. `error` may be null.
+// Writes all of it, cut to the fields' sizes; returns the code. `error` may be null.
 uint32_t Tell(const Failure& failure, gnnd_device_error* error);
 
 // Copies a text into a field of a struct, cut to its size and terminated.

@@ -4,14 +4,14 @@
 #include "cuda/plugin/kernels.h"
 #include "cuda/plugin/launch.h"
 
-// Feature rows: where they lie, and from there to a batch's own.
+// Feature rows: gathering them from their tiers into a batch's matrix.
 
 namespace gnnd::cuda {
 namespace {
 
 bool IsEven(const void* memory) { return reinterpret_cast<uintptr_t>(memory) % 2 == 0; }
 
-// Whether every line's places are there, and all of them even.
+// Whether the places of every line exist and have even addresses.
 bool AreLines(const gnnd_device_row_tiers& tiers) {
   if (tiers.lines > GNND_DEVICE_ROW_LINES) return false;
   return std::all_of(tiers.line, tiers.line + tiers.lines, [&](const gnnd_device_row_line& line) {

@@ -15,10 +15,10 @@
 namespace gnnd::cuda {
 namespace {
 
-constexpr int kWaiting = 16;            // connections
-constexpr time_t kPatienceSeconds = 2;  // with whoever does not answer
+constexpr int kWaiting = 16;            // connections that may wait
+constexpr time_t kPatienceSeconds = 2;  // longest wait for a process that does not answer
 
-// What a handle says.
+// The content of a handle.
 struct Name {
   char socket[40];  // terminated
   uint64_t bytes;
@@ -27,7 +27,7 @@ struct Name {
 };
 static_assert(sizeof(Name) <= sizeof(gnnd_device_handle));
 
-// Of the kernel's own names of local sockets, which begin with a 0 and are nobody's files.
+// An address among the kernel's own names of local sockets, which begin with a 0 and have no file.
 socklen_t AddressOf(const char* name, sockaddr_un* address) {
   *address = {};
   address->sun_family = AF_UNIX;
@@ -49,7 +49,7 @@ bool IsSameUser(int connection) {
          peer.uid == geteuid();
 }
 
-// One byte with a descriptor, as sendmsg and recvmsg take it.
+// One byte with a descriptor, in the form of sendmsg and recvmsg.
 struct Message {
   Message() {
     header.msg_iov = &part;
@@ -143,7 +143,7 @@ void Handout::Serve() {
     if (connection.valid()) {
       Answer(connection.get());
     } else if (!ending_) {
-      // Descriptors may have run out for now.
+      // Accept failed, perhaps because descriptors have run out for now.
       const timespec pause{0, 10'000'000};
       nanosleep(&pause, nullptr);
     }

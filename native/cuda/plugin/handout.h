@@ -10,22 +10,22 @@
 #include "core/base/memfd.h"
 #include "include/gnnd/device_plugin.h"
 
-// How memory of one process's device gets to another process: as a descriptor, since memory that a
-// descriptor stands for lives as long as anybody holds it or has it mapped, whatever becomes of the
-// process that made it. Descriptors are given away through a local socket without a file, whose
-// name is part of the handle: nobody can take a dead process's name, and a question that nobody
-// answers is a handle of somebody who is gone.
+// How another process gets memory of this process's device: as a descriptor, because the memory
+// behind it lives as long as anybody holds or maps it, whatever becomes of the process that made
+// it. Descriptors are handed out through a local socket without a file, whose name is part of the
+// handle: nobody can take over a dead process's name, and a handle that nobody answers for belongs
+// to a process that is gone.
 
 namespace gnnd::cuda {
 
-// Memory that may be opened elsewhere, as a device's library has it.
+// Memory that other processes may open, as a device's library describes it.
 struct SharedMemory {
   int fd = -1;          // -1: it cannot be opened
-  uint32_t device = 0;  // what the library wants to know beside it
+  uint32_t device = 0;  // the library's number for the device
   uint64_t bytes = 0;
 };
 
-// Gives descriptors to processes of the same user. Functions may be called by any thread.
+// Hands descriptors to processes of the same user. Thread-safe.
 class Handout {
  public:
   Handout() = default;
@@ -33,10 +33,10 @@ class Handout {
   Handout& operator=(const Handout&) = delete;
   ~Handout();
 
-  // Takes the descriptor; what Fetch wants goes to *handle, which stays empty where nobody could
-  // fetch it: without one, or where the host gives no socket.
+  // Takes over the descriptor and writes the handle for Fetch; the handle stays empty if nobody
+  // could fetch it: without a descriptor, or if the host refuses a socket.
   void Add(const void* memory, const SharedMemory& shared, gnnd_device_handle* handle);
-  // Nobody gets it any more.
+  // Ends the handing out of this memory.
   void Remove(const void* memory);
 
  private:
@@ -50,7 +50,7 @@ class Handout {
   void Answer(int connection);
 
   std::mutex mutex_;
-  std::string name_;  // "" before it is started
+  std::string name_;  // "" before the socket is made
   UniqueFd listening_;
   std::thread thread_;
   std::atomic<bool> ending_ = false;
@@ -58,7 +58,7 @@ class Handout {
   std::map<const void*, Entry> entries_;
 };
 
-// The memory of a handle, with a descriptor of the caller's own: none where its process is gone, or
+// The memory of a handle, with a new descriptor of the caller's own; none if its process is gone or
 // does not answer within seconds.
 SharedMemory Fetch(const gnnd_device_handle& handle, UniqueFd* fd);
 

@@ -4,7 +4,7 @@
 
 namespace gnnd::cuda {
 
-// Put the functions that launch kernels into the table.
+// These put the functions that launch kernels into the table.
 void AddSamplers(gnnd_device_plugin* table);
 void AddFeatures(gnnd_device_plugin* table);
 void AddTraining(gnnd_device_plugin* table);

@@ -5,19 +5,19 @@
 #include "cuda/plugin/call.h"
 #include "cuda/queue.h"
 
-// What each kernel's function of the table does around its launches.
+// The frame of each kernel's function in the table: checks arguments and reports failed launches.
 
 namespace gnnd::cuda {
 
-// Collects what is wrong with arguments: the first field that cannot be as it is.
+// Collects errors in arguments: remembers the first field that is wrong.
 class Fields {
  public:
-  // `field` may be as it is where `is_fit`.
+  // Requires that `is_fit` holds for `field`.
   Fields& Want(const char* field, bool is_fit) {
     if (!is_fit && wrong_ == nullptr) wrong_ = field;
     return *this;
   }
-  // Memory that is read or written where there is any work.
+  // Requires memory if there is any work that uses it.
   Fields& Need(const char* field, const void* memory, bool is_used = true) {
     return Want(field, !is_used || memory != nullptr);
   }
@@ -28,7 +28,7 @@ class Fields {
   const char* wrong_ = nullptr;
 };
 
-// Launches what `work(queue)` does on the stream.
+// Enqueues the launches of `work(queue)` on the stream.
 template <typename Work>
 uint32_t Enqueue(gnnd_device_stream* stream, gnnd_device_error* error, const char* name,
                  const Fields& fields, const Work& work) {

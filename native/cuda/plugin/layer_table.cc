@@ -2,7 +2,7 @@
 #include "cuda/plugin/kernels.h"
 #include "cuda/plugin/launch.h"
 
-// What follows hidden layers: activations and normalisation.
+// Activations and normalisation after hidden layers.
 
 namespace gnnd::cuda {
 namespace {

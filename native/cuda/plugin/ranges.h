@@ -15,7 +15,7 @@ class Ranges {
     Value value;
   };
 
-  // False, and nothing, where it would overlap one that is there.
+  // Adds a range; false, changing nothing, if it would overlap another one.
   bool Add(const void* start, uint64_t bytes, Value value) {
     const uintptr_t at = AddressOf(start);
     const auto next = entries_.lower_bound(at);
@@ -28,7 +28,7 @@ class Ranges {
     return true;
   }
 
-  // Takes out the one that starts there.
+  // Removes the range that starts there.
   bool Remove(const void* start, Entry* entry) {
     const auto found = entries_.find(AddressOf(start));
     if (found == entries_.end()) return false;
@@ -37,7 +37,7 @@ class Ranges {
     return true;
   }
 
-  // Whether [start, start + bytes) lies within one of them.
+  // Whether [start, start + bytes) lies within one range.
   bool Covers(const void* start, uint64_t bytes) const {
     const uintptr_t at = AddressOf(start);
     auto next = entries_.upper_bound(at);

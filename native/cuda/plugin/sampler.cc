@@ -21,7 +21,7 @@ using gnnd::cuda::SampleState;
 
 namespace {
 
-// Graphs whose table of a word a node would be larger are relabelled by hashing.
+// Larger tables, of a word per node, are replaced by hashing.
 constexpr uint64_t kMaxTableBytes = uint64_t{2} << 30;
 
 }  // namespace
@@ -134,7 +134,7 @@ void gnnd_device_sampler::TakeWorkspace(Workspace* workspace) {
   workspace->seeds = arena_.Take<uint32_t>(config_.batch_size);
   if (config_.ranks != nullptr) workspace->ranks = arena_.Take<uint32_t>(config_.max_nodes);
   for (uint32_t h = 0; h < (is_shared() ? 1 : config_.num_hops); ++h) {
-    // Blocks that share their sections are as large as the last one.
+    // Blocks that share their sections are as large as the last block.
     const gnnd_device_hop& hop = config_.hops[is_shared() ? config_.num_hops - 1 : h];
     HopOut& out = workspace->outs[h];
     out.max_dst = hop.max_dst;
@@ -159,7 +159,7 @@ int gnnd_device_sampler::MakeEvents(Workspace* workspace) {
   return 0;
 }
 
-// Words and keys of an earlier round must not look like those of this one.
+// Clears the table, so that its words and keys do not look like those of a new round of stamps.
 int gnnd_device_sampler::ClearTable() {
   table_.stamp = 0;
   int error = runtime_.Fill(compute_, table_.words, 0, table_slots_ * sizeof(uint64_t));
@@ -245,7 +245,7 @@ std::vector<gnnd_device_sampler::Section> gnnd_device_sampler::SectionsOf(
   };
   add(workspace.buffers.nodes, config_.nodes_at, state.hops[hops].num_dst);
   add(workspace.ranks, config_.ranks_at, state.hops[hops].num_dst);
-  // Blocks that share their sections are prefixes of the last one.
+  // Blocks that share their sections are prefixes of the last block.
   for (uint32_t h = is_shared() ? hops - 1 : 0; h < hops; ++h) {
     const HopCounts& counts = state.hops[h];
     const HopOut& out = workspace.outs[is_shared() ? 0 : h];
@@ -258,8 +258,8 @@ std::vector<gnnd_device_sampler::Section> gnnd_device_sampler::SectionsOf(
   return sections;
 }
 
-// M stage, of a sample whose size is known. Ranks beyond the largest cache are the caller's to
-// leave out.
+// The M stage of a sample whose size is known. The caller leaves out ranks beyond the largest
+// cache.
 int gnnd_device_sampler::Mark(const Workspace& workspace) {
   if (workspace.ranks == nullptr) return 0;
   const Range range(runtime_, "marking");

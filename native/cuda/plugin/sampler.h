@@ -11,9 +11,9 @@
 #include "cuda/plugin/device.h"
 #include "cuda/sample_views.h"
 
-// A device's sampler (device_kernels.h says what its struct asks for): memory for `depth` samples
-// on their way, one stream that computes and one that copies. Sizes stay on the device until a
-// sample is done; then they are read, and exactly what there is goes into the slot.
+// A device's sampler (device_kernels.h documents its config): memory for `depth` samples under way,
+// one stream that computes and one that copies. Sizes stay on the device until a sample is done;
+// then they are read, and exactly the used parts are copied into the slot.
 
 namespace gnnd::cuda {
 
@@ -27,7 +27,7 @@ class Arena {
     for (void* memory : held_) device_.Release(memory);
   }
 
-  // `count` elements; null after the first that failed, whose number error() is.
+  // Takes `count` elements; null after the first failure, whose number error() returns.
   template <typename T>
   T* Take(uint64_t count) {
     void* memory = nullptr;
@@ -60,20 +60,20 @@ struct gnnd_device_sampler {
   ~gnnd_device_sampler();
 
   gnnd_device& device() { return device_; }
-  // A bad argument, or memory that ran out: then it is only to be destroyed.
+  // Fails for a bad argument, or when memory runs out; the object may then only be destroyed.
   int Create(Failure* failure);
   int Start(uint32_t epoch, uint32_t batch, Failure* failure);
   int Finish(std::byte* slot, gnnd_device_sample_report* report, Failure* failure);
 
  private:
-  // What one sample is made in.
+  // The memory of one sample.
   struct Workspace {
     gnnd::cuda::SampleBuffers buffers;
     uint32_t* seeds = nullptr;
     uint32_t num_seeds = 0;
     std::array<gnnd::cuda::HopOut, gnnd::cuda::kMaxSampleHops> outs{};
-    uint32_t* ranks = nullptr;                 // where the config has some
-    gnnd::cuda::SampleState* state = nullptr;  // pinned copy of the device's
+    uint32_t* ranks = nullptr;                 // if the config has ranks
+    gnnd::cuda::SampleState* state = nullptr;  // pinned copy of the device's state
     Runtime::Event begun = nullptr;
     Runtime::Event computed = nullptr;
     Runtime::Event marking = nullptr;
@@ -113,7 +113,7 @@ struct gnnd_device_sampler {
   Runtime::Stream compute_ = nullptr;
   Runtime::Stream copy_ = nullptr;
   gnnd::cuda::Queue queue_;
-  // Of what needs a sample's sizes, while the next one is computed.
+  // For work that needs a sample's sizes, while the next sample is computed.
   gnnd::cuda::Queue copy_queue_;
   std::vector<Workspace> workspaces_;
   uint64_t started_ = 0;

@@ -1,8 +1,8 @@
 #include "cuda/plugin/call.h"
 #include "cuda/plugin/kernels.h"
 
-// The table that the shared object exports: each function enters its device, does the one thing,
-// and tells what went wrong. Nothing is thrown across it.
+// The table that the shared object exports: each function enters its device, does one thing, and
+// reports errors. No exception leaves it.
 
 namespace gnnd::cuda {
 namespace {
@@ -224,7 +224,7 @@ uint32_t Fill(gnnd_device_stream* stream, void* to, uint8_t byte, uint64_t bytes
   });
 }
 
-// Its own failure is the other library's to tell, which does so by foreign_failed.
+// A failure here is the other library's to report, by foreign_failed.
 uint32_t BeginForeign(gnnd_device_stream* stream, gnnd_device_error* error) {
   return Ask(error, [&](Runtime& runtime, Failure* f) {
     f->what = "work of another library";
@@ -236,7 +236,7 @@ uint32_t ForeignFailed(gnnd_device* device, int32_t native_code, const char* wor
                        gnnd_device_error* error) {
   Failure failure;
   failure.what = words;
-  // What is no number of a failure broke a rule of the interface.
+  // A caller that passes no failure's number breaks a rule of the interface.
   const int native = native_code > 0 ? native_code : kBadArgument;
   return TellOf(device->runtime(), &failure, device->Leave(native, failure), error);
 }

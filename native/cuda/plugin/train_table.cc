@@ -2,7 +2,7 @@
 #include "cuda/plugin/kernels.h"
 #include "cuda/plugin/launch.h"
 
-// Training but attention: sums over edges and rows, dropout, the loss.
+// Training without attention: sums over edges and rows, dropout, the loss.
 
 namespace gnnd::cuda {
 namespace {
@@ -31,7 +31,7 @@ void RunSpmmAs(const Queue& queue, const gnnd_device_spmm& args) {
   RunSpmm(queue, op, 0, args.rows);
 }
 
-// For these types; null where there is no kernel.
+// The kernel for these types; null if there is none.
 using SpmmOf = void (*)(const Queue& queue, const gnnd_device_spmm& args);
 SpmmOf SpmmFor(uint32_t element, uint32_t out_element) {
   if (element > GNND_ELEMENT_FLOAT64 || out_element > GNND_ELEMENT_FLOAT64) return nullptr;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-// Of the toolkit, headers alone; it looks for a profiler by itself.
+// Needs only the toolkit's headers, which look for a profiler by themselves.
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
 #define GNND_HAS_NVTX
@@ -18,15 +18,15 @@
 #include "cuda/runtime/nvml.h"
 #include "cuda/runtime/shared_mappings.h"
 
-// CUDA's runtime, linked statically: the plug-in loads, and answers, where there is no driver.
-// Plain allocations, no managed memory, no default stream. The runtime's copy in this file has a
-// current device and a last error of its own, beside those of torch's copy; both work in the
+// CUDA's runtime, linked statically: the plug-in loads, and answers, on hosts without a driver. It
+// uses plain allocations, no managed memory and no default stream. This copy of the runtime has a
+// current device and a last error of its own, apart from those of torch's copy; both work in the
 // device's one primary context.
 
 namespace gnnd::cuda {
 namespace {
 
-// Not an error of this call, yet CUDA keeps it for the next that asks.
+// Returns an error, and clears it, because CUDA would report it to the next call that asks.
 int Answer(cudaError_t error) {
   if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
   return static_cast<int>(error);
@@ -38,7 +38,7 @@ uint32_t Attribute(cudaDeviceAttr attribute, int index) {
   return static_cast<uint32_t>(value);
 }
 
-// 16 bytes as NVIDIA's tools print them.
+// The UUID's 16 bytes in the format of NVIDIA's tools.
 std::string UuidText(const char* kind, const cudaUUID_t& uuid) {
   std::string text = kind;
   for (int k = 0; k < 16; ++k) {
@@ -56,12 +56,12 @@ std::string PciOf(int index) {
   return Answer(cudaDeviceGetPCIBusId(text, sizeof text, index)) == 0 ? text : "";
 }
 
-// A MIG instance is named in the environment, by which alone it can be chosen.
+// A MIG instance can be chosen only through the environment, which names it.
 bool IsMigInstance(const std::string& name) { return name.find(" MIG ") != std::string::npos; }
 
 constexpr int kHost = -1;
 
-// Copies from one memory to a device's, timed there.
+// Times copies from one memory to a device's, on that device.
 class CopyMeter {
  public:
   static constexpr uint64_t kBytes = uint64_t{64} << 20;
@@ -69,7 +69,7 @@ class CopyMeter {
 
   CopyMeter(int device, int source) : device_(device), source_(source) {}
 
-  // Milliseconds of kBytes, the least of the rounds.
+  // Milliseconds to copy kBytes: the least of the rounds.
   cudaError_t Measure(float* ms) const {
     Parts parts;
     const cudaError_t error = Prepare(&parts);
@@ -258,7 +258,7 @@ class CudaRuntime final : public Runtime {
   }
 
 #ifdef GNND_HAS_NVTX
-  // Nothing but a flag is read where no profiler is there.
+  // Without a profiler this only reads a flag.
   void BeginRange(const char* name) override { static_cast<void>(nvtxRangePushA(name)); }
   void EndRange() override { static_cast<void>(nvtxRangePop()); }
 #endif
@@ -280,7 +280,7 @@ class CudaRuntime final : public Runtime {
     return shared_.Allocate(bytes, memory, shared);
   }
   int FreeShared(void* memory) override { return shared_.Free(memory); }
-  // Of devices, too, that this process does not see.
+  // Also opens memory of devices that this process does not see.
   int OpenShared(const SharedMemory& shared, void** memory) override {
     return shared_.Open(shared, memory);
   }
@@ -288,7 +288,7 @@ class CudaRuntime final : public Runtime {
 
   uint64_t PieceBytes() const override { return uint64_t{4} << 30; }
   int Register(void* memory, uint64_t bytes, void** seen) override {
-    // Mapped and portable: read by kernels, known to all contexts of the process.
+    // Mapped, so that kernels can read it; portable, so that all contexts of the process know it.
     const unsigned int flags = cudaHostRegisterMapped | cudaHostRegisterPortable;
     if (const int error = Answer(cudaHostRegister(memory, bytes, flags)); error != 0) return error;
     const int error = Answer(cudaHostGetDevicePointer(seen, memory, 0));
@@ -328,7 +328,7 @@ class CudaRuntime final : public Runtime {
 
   int CreateEvent(bool is_timed, Event* event) override {
     cudaEvent_t made = nullptr;
-    // Who waits sleeps: an executor's thread that spins takes a core from others.
+    // A waiting thread sleeps: one that spins would take a core from others.
     const unsigned int flags =
         cudaEventBlockingSync | (is_timed ? cudaEventDefault : cudaEventDisableTiming);
     const int error = Answer(cudaEventCreateWithFlags(&made, flags));
@@ -368,8 +368,8 @@ class CudaRuntime final : public Runtime {
 
   int LaunchError() override { return static_cast<int>(cudaGetLastError()); }
 
-  // Enough to hide latency, few enough to keep the tail short: blocks of 256 threads, eight a
-  // multiprocessor fill 2,048 threads.
+  // Enough blocks to hide latency, few enough to keep the tail short: eight blocks of 256 threads
+  // fill a multiprocessor's 2,048 threads.
   uint32_t MaxBlocks(uint32_t index) override {
     return 8 * Attribute(cudaDevAttrMultiProcessorCount, static_cast<int>(index));
   }

@@ -7,7 +7,7 @@
 namespace gnnd::cuda {
 namespace {
 
-// As nvml.h has them.
+// Constants and structs of nvml.h.
 constexpr int kSuccess = 0;
 constexpr int kInsufficientSize = 7;
 constexpr uint64_t kNotAvailable = ~uint64_t{0};
@@ -15,7 +15,7 @@ constexpr int kPeersOverNvlink = 2;  // NVML_P2P_CAPS_INDEX_NVLINK
 constexpr int kPeersOk = 0;          // NVML_P2P_STATUS_OK
 constexpr int kWithinNode = 40;      // NVML_TOPOLOGY_NODE; beyond it lies the whole system
 
-struct ProcessInfo {  // nvmlProcessInfo_t of the functions with _v3
+struct ProcessInfo {  // nvmlProcessInfo_t as functions with _v3 have it
   unsigned int pid;
   unsigned long long used_gpu_memory;
   unsigned int gpu_instance_id;
@@ -77,7 +77,7 @@ bool Nvml::Processes(const std::string& pci, std::vector<GpuProcess>* processes)
   if (list == nullptr || !Handle(pci, &device)) return false;
   std::vector<ProcessInfo> found(64);
   int error = kInsufficientSize;
-  // Processes come and go between the calls.
+  // Tries again, because processes come and go between the calls.
   for (int attempt = 0; attempt < 4 && error == kInsufficientSize; ++attempt) {
     auto count = static_cast<unsigned int>(found.size());
     error = list(device, &count, found.data());
@@ -135,12 +135,12 @@ bool Nvml::Instances(const std::string& pci, std::vector<MigInstance>* instances
   }
   instances->clear();
   unsigned int most = 0;
-  if (count_of(device, &most) != kSuccess) return true;  // it cannot have any
+  if (count_of(device, &most) != kSuccess) return true;  // it cannot have instances
   for (unsigned int k = 0; k < most; ++k) {
     void* instance = nullptr;
     char uuid[96] = "";
     char name[96] = "";
-    // Numbers without an instance are in between.
+    // Some numbers in between have no instance.
     if (handle_of(device, k, &instance) != kSuccess) continue;
     if (uuid_of(instance, uuid, sizeof uuid) != kSuccess) continue;
     static_cast<void>(name_of(instance, name, sizeof name));

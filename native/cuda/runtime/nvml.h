@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-// NVIDIA's management library, which knows what a CUDA process cannot see: who else uses a GPU, and
-// whether it is split into MIG instances. It comes with the driver and is opened when asked for;
-// its header is not needed. It makes no context.
+// NVIDIA's management library, which knows two things that a CUDA process cannot see: the other
+// users of a GPU, and its MIG instances. It comes with the driver and is opened when it is needed;
+// its header is not used. It makes no context.
 
 namespace gnnd::cuda {
 
@@ -18,24 +18,24 @@ struct GpuProcess {
 struct MigInstance {
   std::string uuid;
   std::string name;
-  uint64_t total_bytes;  // ~0: it does not say
+  uint64_t total_bytes;  // ~0: unknown
 };
 
 class Nvml {
  public:
-  // The process's own; opened once.
+  // The process's own object; opened once.
   static Nvml& Get();
-  // Opened from a file of another name.
+  // Opens a file of another name.
   explicit Nvml(const char* library);
 
-  // Why nothing can be asked; "" where it can.
+  // The reason why nothing can be asked; "" if it can.
   const std::string& problem() const { return problem_; }
-  // Of the GPU with this PCI address: false where it does not say.
+  // The processes on the GPU with this PCI address; false if the library does not say.
   bool Processes(const std::string& pci, std::vector<GpuProcess>* processes);
   bool IsMigOn(const std::string& pci, bool* is_on);
-  // Its instances, those too that CUDA does not show this process; none where MIG is off.
+  // The GPU's MIG instances, even those that CUDA hides from this process; none if MIG is off.
   bool Instances(const std::string& pci, std::vector<MigInstance>* instances);
-  // What lies between two GPUs: an enum gnnd_link_kind.
+  // The link between two GPUs: an enum gnnd_link_kind.
   bool LinkKind(const std::string& pci, const std::string& other_pci, uint32_t* kind);
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kNotSupported = cudaErrorNotSupported;
 
-// The driver's functions, which the runtime finds: no library of the driver's is linked.
+// The driver's functions, looked up through the runtime: no library of the driver is linked.
 struct Driver {
   decltype(&cuMemCreate) create = nullptr;
   decltype(&cuMemRelease) release = nullptr;
@@ -43,7 +43,7 @@ struct Driver {
   }
 
  private:
-  // All of them are there since CUDA 10.2, as they were then.
+  // All of these functions exist since CUDA 10.2, unchanged.
   template <typename Function>
   void Find(const char* name, Function* function) {
     [[maybe_unused]] constexpr unsigned int kVersion = 12000;
@@ -69,7 +69,7 @@ const Driver& TheDriver() {
   return driver;
 }
 
-// The runtime counts devices as the driver does.
+// The runtime and the driver number devices alike.
 int DeviceInUse(CUdevice* device) {
   int index = 0;
   const cudaError_t error = cudaGetDevice(&index);
@@ -107,7 +107,7 @@ int RoundToGranularity(CUdevice device, uint64_t* bytes) {
   return error;
 }
 
-// Maps memory for kernels and copies of the device; the mapping alone keeps it then.
+// Maps memory for kernels and copies of the device; from then on the mapping alone keeps it.
 int Mapped(CUmemGenericAllocationHandle handle, CUdevice device, uint64_t bytes, void** memory) {
   const Driver& driver = TheDriver();
   CUdeviceptr address = 0;
@@ -131,18 +131,18 @@ int Mapped(CUmemGenericAllocationHandle handle, CUdevice device, uint64_t bytes,
   return 0;
 }
 
-// Whether nothing works any more in this process after a driver's error.
+// Whether a driver's error means that nothing works any more in this process.
 bool BreaksContext(int error) {
   return error == CUDA_ERROR_ECC_UNCORRECTABLE || error == CUDA_ERROR_NVLINK_UNCORRECTABLE ||
          (error >= CUDA_ERROR_ILLEGAL_ADDRESS && error <= CUDA_ERROR_LAUNCH_FAILED);
 }
 
-// Of opening what others share, which is worth much and needed by nobody: no answer but a broken
-// context is more than a refusal. Drivers were seen to answer CUDA_ERROR_UNKNOWN there.
+// Turns errors of sharing memory, which is useful but never needed, into refusals, except a broken
+// context. Drivers were seen to return CUDA_ERROR_UNKNOWN there.
 int Optional(int error) { return BreaksContext(error) ? error : kNotSupported; }
 
-// Memory of a Trainer that died goes when the last of its readers has seen that, which may take
-// them a batch: whoever steps in for it waits a while for that.
+// Allocates memory and waits a while for it: memory of a dead Trainer is freed when the last of its
+// readers has noticed the death, which may take them a batch.
 int Created(CUdevice device, uint64_t bytes, CUmemGenericAllocationHandle* handle) {
   constexpr auto kPause = std::chrono::milliseconds(100);
   constexpr int kTries = 100;
@@ -155,7 +155,7 @@ int Created(CUdevice device, uint64_t bytes, CUmemGenericAllocationHandle* handl
   return error;
 }
 
-// Neither a descriptor nor a mapping of memory that has no descriptor.
+// Plain memory, without a descriptor to share it.
 int AllocatePlain(uint64_t bytes, void** memory) {
   const cudaError_t error = cudaMalloc(memory, bytes);
   if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
@@ -178,11 +178,11 @@ int SharedMappings::Allocate(uint64_t bytes, void** memory, SharedMemory* shared
     if (error != 0) driver.release(handle);
   }
   if (error == CUDA_ERROR_OUT_OF_MEMORY || BreaksContext(error)) return error;
-  // A sandbox or a virtual GPU may refuse what the device says it can: others then read the rows
-  // elsewhere.
+  // A sandbox or a virtual GPU may refuse although the device says it can; others then read the
+  // rows elsewhere.
   if (error != 0) return AllocatePlain(bytes, memory);
   int descriptor = -1;
-  // Who cannot export it has it all the same.
+  // Without a descriptor the memory is usable, but not shared.
   if (driver.to_descriptor(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) ==
       CUDA_SUCCESS) {
     *shared = {descriptor, 0, bytes};
@@ -222,7 +222,7 @@ int SharedMappings::Free(void* memory) {
     bytes = found->second;
     mapped_.erase(found);
   }
-  // Unlike cudaFree, unmapping waits for nobody who may still read.
+  // Unlike cudaFree, unmapping does not wait for readers.
   static_cast<void>(cudaDeviceSynchronize());
   const auto address = reinterpret_cast<CUdeviceptr>(memory);
   const CUresult unmapped = TheDriver().unmap(address, bytes);

@@ -13,8 +13,8 @@ constexpr size_t kGuardBytes = size_t{4} << 10;
 }  // namespace
 
 #if defined(__x86_64__)
-// Keeps what a call keeps, on the stack that is left, whose pointer goes to *left; then goes on
-// with the other. swapcontext does the same and makes a system call each time, 8 times slower.
+// Saves the callee-saved registers on the present stack, stores its pointer in *left, and goes on
+// with the other stack. swapcontext does the same with a system call each time, 8 times slower.
 extern "C" void GnndShimSwitch(void** left, void* pointer);
 __asm__(
     ".text\n"
@@ -74,8 +74,8 @@ void Fibers::Begin(Stack* stack, void (*entry)()) {
     makecontext(&stack->context, entry, 0);
     return;
   }
-  // As if entry's caller had been left: six registers, where to return to, and a word that makes
-  // the stack's alignment at entry that of a call.
+  // Looks like a stack that entry's caller left: six registers, the return address, and a word that
+  // gives the stack the alignment of a call.
   auto** top = reinterpret_cast<void**>(stack->memory + kStackBytes) - 8;
   for (uint32_t i = 0; i < 6; ++i) top[i] = nullptr;
   top[6] = reinterpret_cast<void*>(entry);
@@ -101,7 +101,7 @@ void Fibers::Abandon() {
   }
 #endif
 #if defined(GNND_SHIM_TSAN)
-  // All that they did was before what follows here.
+  // Everything that fibers did happened before the code that follows.
   for (Stack& stack : stacks_) {
     __tsan_switch_to_fiber(stack.tsan, __tsan_switch_to_fiber_no_sync);
     __tsan_switch_to_fiber(main_.tsan, 0);

@@ -16,8 +16,8 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-// Stacks to run on, one at a time, on one OS thread. Fiber 0 .. are those of a block's threads; the
-// OS thread's own stack is kMain. What sanitizers must be told of switches is told here.
+// Stacks to run on, one at a time, on one OS thread. Fibers 0 .. belong to a block's threads; kMain
+// is the OS thread's own stack. This class tells sanitizers about switches.
 
 namespace gnnd::shim {
 
@@ -30,20 +30,20 @@ class Fibers {
   Fibers(const Fibers&) = delete;
   Fibers& operator=(const Fibers&) = delete;
 
-  // Makes `count` fibers, each to begin in `entry`, which calls Arrived() and never returns. What
-  // they did before has ended with a last switch or was abandoned. On kMain.
+  // Makes `count` fibers that begin in `entry`, which calls Arrived() and never returns. Earlier
+  // fibers must have ended with a last switch or been abandoned. Called on kMain.
   void Prepare(uint32_t count, void (*entry)(), bool portable);
 
-  // Fibers may be somewhere in the middle and will not go on. On kMain.
+  // Drops fibers that may be in the middle of their work and will not go on. Called on kMain.
   void Abandon();
 
-  // From now on nothing that fibers did is seen as before what they do next. On kMain.
+  // From now on no earlier work of fibers counts as done before later work. Called on kMain.
   void ForgetOrder();
 
-  // Goes on where `to` left off. `last`: the fiber that calls this never goes on.
+  // Continues `to` where it left off. `last`: the calling fiber never continues.
   void Switch(uint32_t to, bool last = false);
 
-  // At the beginning of each fiber.
+  // Called at the beginning of each fiber.
   void Arrived();
 
  private:
@@ -64,7 +64,7 @@ class Fibers {
   const void* main_bottom_ = nullptr;
   size_t main_bytes_ = 0;
   uint32_t running_ = kMain;
-  uint32_t left_ = kMain;  // the one that ran before
+  uint32_t left_ = kMain;  // the fiber that ran before
   bool portable_ = false;
 };
 

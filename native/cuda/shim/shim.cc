@@ -14,8 +14,8 @@
 #include "cuda/queue.h"
 #include "cuda/shim/fibers.h"
 
-// Runs on the paths of kernels, between their instrumented instructions: under ThreadSanitizer
-// nothing here may call what it intercepts (allocation, memset, memcpy) while a fiber runs.
+// This code runs between the instrumented instructions of kernels: under ThreadSanitizer it must
+// not call intercepted functions (allocation, memset, memcpy) while a fiber runs.
 
 namespace gnnd::shim {
 namespace {
@@ -23,8 +23,8 @@ namespace {
 using cuda::kMaxThreads;
 using cuda::kWarpLanes;
 
-constexpr uint64_t kSharedBytes = uint64_t{48} << 10;  // what every device gives a block
-constexpr uint32_t kMaxShared = 16;                    // arrays of a kernel
+constexpr uint64_t kSharedBytes = uint64_t{48} << 10;  // every device gives a block this much
+constexpr uint32_t kMaxShared = 16;                    // arrays in a kernel
 constexpr uint32_t kWarps = kMaxThreads / kWarpLanes;
 
 const char* NameOf(Meeting kind) {
@@ -40,8 +40,8 @@ const char* NameOf(Meeting kind) {
   }
 }
 
-// Where lanes of a warp wait for the others of their mask. Groups may be at different points of a
-// kernel, so a warp has several at a time, each of another mask.
+// A place where lanes of a warp wait for the other lanes of their mask. Groups may be at different
+// points of a kernel, so a warp has several at a time, each for another mask.
 struct Place {
   uint32_t arrived = 0;  // lanes
   uint32_t mask = 0;
@@ -52,8 +52,8 @@ struct Place {
 struct FiberState {
   bool ended = false;
   bool at_barrier = false;
-  const Place* place = nullptr;  // that it waits at
-  uint64_t value = 0;            // it brought, then what it takes away
+  const Place* place = nullptr;  // the place where it waits
+  uint64_t value = 0;            // the value that it brought, then the one that it receives
   uint32_t source = 0;
 };
 
@@ -92,13 +92,13 @@ class Machine {
   void RunBlock();
   void RenewArena();
   void Finish();  // the running fiber's thread
-  // By the running fiber, which owns nothing: it is abandoned.
+  // Called by the running fiber, which owns nothing, as it is abandoned.
   [[noreturn]] void Fail(const char* format, ...) __attribute__((format(printf, 2, 3)));
   [[noreturn]] void FailDeadlocked();
 
   void MakeReady(uint32_t thread) { ready_[ready_end_++ % kMaxThreads] = thread; }
   uint32_t TakeReady();
-  // Goes on with another thread, or where there is none with the block's end.
+  // Continues another thread or, if there is none, the end of the block.
   void Leave(bool last);
   Place& PlaceOf(uint32_t warp, uint32_t mask);
   void Complete(uint32_t warp, Place* place);
@@ -107,7 +107,7 @@ class Machine {
   void Poison(const SharedArray& array);
   void Release(const void* tag);
   void Acquire(const void* tag);
-  // One of some words for each of a block's meeting places, which blocks take turns with.
+  // A word per meeting place of a block for ThreadSanitizer; blocks take turns with the words.
   const void* Tag(uint32_t place) const {
     return tags_ + uint64_t{block_ % kTagBlocks} * kBlockTags + place;
   }
@@ -130,7 +130,7 @@ class Machine {
   uint32_t ended_ = 0;
   uint32_t at_barrier_ = 0;
   uint32_t barrier_line_ = 0;
-  uint32_t ready_[kMaxThreads];  // a ring
+  uint32_t ready_[kMaxThreads];  // ring buffer
   uint64_t ready_begin_ = 0;
   uint64_t ready_end_ = 0;
   FiberState states_[kMaxThreads];
@@ -138,7 +138,7 @@ class Machine {
   SharedArray arrays_[kMaxShared];
   uint32_t num_arrays_ = 0;
   uint64_t shared_bytes_ = 0;
-  uint8_t* arena_ = nullptr;  // under ThreadSanitizer, where no array may be allocated by a fiber
+  uint8_t* arena_ = nullptr;  // for ThreadSanitizer, under which a fiber must not allocate arrays
   char tags_[kTagBlocks * kBlockTags] = {};
   char begin_tag_ = 0;
   char end_tag_ = 0;
@@ -183,7 +183,7 @@ void Machine::Run(const Grid& grid, const std::function<void()>& thread) {
   body_ = &thread;
   failed_ = false;
   ++counts_.launches;
-  // Shuffled: blocks start + i * step with a step that has no factor in common with their number.
+  // Shuffled: blocks run in the order start + i * step, with a step coprime to their number.
   const uint64_t start = options_.shuffled ? Random() % grid.blocks : 0;
   uint64_t step = 1;
   if (options_.shuffled && grid.blocks > 2) {
@@ -221,7 +221,7 @@ void Machine::RunBlock() {
   fibers_.Switch(running_);
 }
 
-// To ThreadSanitizer, shared memory is another for each block.
+// For ThreadSanitizer, each block must have other shared memory.
 void Machine::RenewArena() {
 #if defined(GNND_SHIM_TSAN)
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (arena_ == nullptr ? 0 : MAP_FIXED);
@@ -281,7 +281,7 @@ void Machine::Fail(const char* format, ...) {
   __builtin_unreachable();
 }
 
-// Names the first that waits; what the others do is told by where it waits.
+// Reports the first waiting thread; its place tells about the others.
 void Machine::FailDeadlocked() {
   for (running_ = 0; states_[running_].ended;) ++running_;
   const FiberState& state = states_[running_];
@@ -347,7 +347,7 @@ uint64_t Machine::Meet(Meeting kind, uint32_t mask, uint64_t value, uint32_t sou
   return state.value;
 }
 
-// Gives each lane what it takes away, and lets them go.
+// Gives each lane the value that it receives, and lets the lanes continue.
 void Machine::Complete(uint32_t warp, Place* place) {
   FiberState* const lanes = states_ + warp * kWarpLanes;
   uint64_t values[kWarpLanes];
@@ -391,7 +391,7 @@ void* Machine::Shared(const void* place, uint64_t bytes) {
   }
   SharedArray& array = arrays_[num_arrays_++];
   array = {place, nullptr, bytes};
-  // Each an allocation of its own, so that AddressSanitizer knows its ends.
+  // Each array is its own allocation, so that AddressSanitizer knows its ends.
   array.memory = arena_ != nullptr ? arena_ + shared_bytes_ : static_cast<uint8_t*>(malloc(bytes));
   shared_bytes_ += (bytes + 15) / 16 * 16;
   Poison(array);
@@ -402,7 +402,7 @@ void Machine::Poison(const SharedArray& array) {
   for (uint64_t i = 0; i < array.bytes; ++i) {
     array.memory[i] = options_.poison;
 #if defined(GNND_SHIM_TSAN)
-    __asm__ volatile("" ::: "memory");  // or it becomes a call of memset
+    __asm__ volatile("" ::: "memory");  // keeps the compiler from calling memset
 #endif
   }
 }

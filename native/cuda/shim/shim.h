@@ -6,8 +6,8 @@
 
 // The language of kernels (cuda/dev.h) on a processor. Each thread of a block is a fiber, which
 // runs until it meets others: at a barrier, in a warp function. Blocks run one after another. So a
-// kernel's results are those of a GPU as far as it keeps the rules that dev.h states, and most ways
-// to break them are seen:
+// kernel gives a GPU's results as long as it keeps the rules that dev.h states, and most ways to
+// break them are detected:
 //
 //   a thread leaves while others wait at a barrier; lanes of a mask meet in different functions or
 //   lines, or some never come; a lane outside its own mask, or that reads a lane outside
@@ -18,7 +18,7 @@
 //   reads of shared memory that nobody wrote                  results under another poison differ
 //   results that depend on the order of threads or blocks        results in shuffled order differ
 //
-// docs/decisions/0041 says what it cannot show. Of a machine each OS thread has its own.
+// docs/decisions/0041 says what it cannot show. Each OS thread has a machine of its own.
 
 namespace gnnd::shim {
 
@@ -28,13 +28,13 @@ class Fault : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// How kernels that this OS thread runs are run, from now on.
+// Options for the kernels that this OS thread runs, from now on.
 struct Options {
   bool shuffled = false;  // random order of threads and blocks; changes to others within atomics
   uint64_t random_seed = 1;
-  uint8_t poison = 0xA5;         // what shared memory holds at first
-  bool portable_switch = false;  // swapcontext, as where there is no switch of our own
-  bool block_fibers = false;     // ThreadSanitizer: fibers of two blocks have nothing in common
+  uint8_t poison = 0xA5;         // initial content of shared memory
+  bool portable_switch = false;  // swapcontext, as on processors without our own switch
+  bool block_fibers = false;     // ThreadSanitizer: fibers of two blocks are never the same
 };
 void SetOptions(const Options& options);
 
@@ -47,20 +47,20 @@ struct Grid {
 // Runs a grid on the calling OS thread. Throws Fault.
 void Run(const Grid& grid, const std::function<void()>& thread);
 
-// What stands for a device's stream; null runs at once.
+// Represents a device's stream; null means that work runs at once.
 class Stream {
  public:
   virtual ~Stream() = default;
-  // Takes work that may run from now on, behind what was added before.
+  // Adds work that may run from now on, after earlier work.
   virtual void Add(std::function<void()> work) = 0;
 };
 
 void Submit(Stream* stream, const Grid& grid, std::function<void()> thread);
 
-// Since this OS thread began: what a test of cost may count.
+// Counts since this OS thread began, for tests of cost.
 struct Counts {
   uint64_t launches = 0;
-  uint64_t switches = 0;  // from a fiber to another
+  uint64_t switches = 0;  // from one fiber to another
 };
 Counts CountsSoFar();
 

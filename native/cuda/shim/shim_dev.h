@@ -6,12 +6,12 @@
 
 #include "cuda/shim/shim.h"
 
-// What cuda/dev.h means to a C++ compiler; included by it alone, and says there what each is.
+// The meaning of cuda/dev.h for a C++ compiler; only dev.h includes it and documents each function.
 
 #define GNND_KERNEL void
 #define GNND_DEVICE inline
 #define GNND_UNROLL
-// A static per place: an array a block and place.
+// The static gives each place an address: an array per block and place.
 #define GNND_SHARED(T, name, n)     \
   static const char name##_place{}; \
   T* const name = static_cast<T*>(::gnnd::shim::Shared(&name##_place, sizeof(T) * (n)))

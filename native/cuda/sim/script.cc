@@ -122,7 +122,7 @@ class Reader {
   }
 
  private:
-  // "torch-error:CODE", whose number is noted.
+  // Whether it is "torch-error:CODE"; records the code.
   bool IsTorchError(std::string_view kind) {
     constexpr std::string_view name = "torch-error:";
     uint64_t code = 0;

@@ -9,38 +9,38 @@
 
 namespace gnnd::sim {
 
-// As what devices show themselves: as simulated ones, or under the name, the kind of UUID and the
-// environment's variable of CUDA's, so that all that asks for GPUs may be tried without any.
+// The name under which simulated devices appear: their own, or CUDA's name, kind of UUID and
+// environment variable, so that code for GPUs can be tried without any.
 struct Pose {
   const char* name;
-  const char* visible;  // names the devices that a process sees, by UUID, in this order
-  const char* uuid;     // what UUIDs begin with
+  const char* visible;  // variable that names visible devices by UUID, in this order
+  const char* uuid;     // prefix of UUIDs
   uint32_t architecture;
 };
 inline constexpr Pose kAsSimulated = {"sim", "GNND_SIM_VISIBLE", "SIM", 0};
 inline constexpr Pose kAsCuda = {"cuda", "CUDA_VISIBLE_DEVICES", "GPU", 90};
 
-// Of this plug-in (pose/).
+// The pose of this plug-in (pose/).
 const Pose& ThePose();
 
-// Which simulated devices there are, and what befalls them: read from the environment.
+// The simulated devices and the faults that befall them, read from the environment.
 struct Script {
   uint32_t devices = 1;                       // GNND_SIM_DEVICES, up to 64
   uint64_t memory_bytes = uint64_t{1} << 30;  // GNND_SIM_MEMORY, of each
-  uint64_t random_seed = 1;                   // GNND_SIM_SEED
-  // GNND_SIM_RESERVE: what a product of torch's takes of a device's memory, once and without
-  // anybody asking, as cuBLAS's workspace and loaded kernels do on a GPU. Where it is not there,
-  // the product finds no memory.
+  uint64_t random_seed = 1;                   // GNND_SIM_MEMORY, per device
+  // GNND_SIM_RESERVE: device memory that one of torch's products takes, once and unasked, as
+  // cuBLAS's workspace and loaded kernels do on a GPU. If it is not free, the product runs out of
+  // memory.
   uint64_t reserve_bytes = 0;
   uint32_t processes = 0;  // GNND_SIM_PROCESSES, strangers on each device
-  int system_error = 0;    // GNND_SIM_SYSTEM, a number of CUDA's: why there are no devices
-  // GNND_SIM_KIND, an enum gnnd_memory_kind that devices say they have: with GNND_MEMORY_DEVICE
-  // torch is asked for CUDA, as on a GPU.
+  int system_error = 0;    // GNND_SIM_SYSTEM, a CUDA error: why there are no devices
+  // GNND_SIM_KIND, the enum gnnd_memory_kind that devices report: with GNND_MEMORY_DEVICE torch is
+  // asked for CUDA, as on a GPU.
   uint32_t memory_kind = 2;
-  // The devices that this process sees, by Pose::visible; all where that is not set.
+  // The devices that this process sees, from the variable Pose::visible; all if it is not set.
   std::vector<uint32_t> visible;
-  // GNND_SIM_PEERS=A-B:KIND[,...]: these two reach each other's memory, over NVLINK, PCIE or
-  // HOST_BUS: kernels read what the other one shares.
+  // GNND_SIM_PEERS=A-B:KIND[,...]: these two devices can read each other's memory, over NVLINK,
+  // PCIE or HOST_BUS.
   struct Peers {
     uint32_t a = 0;
     uint32_t b = 0;
@@ -48,11 +48,11 @@ struct Script {
     bool operator==(const Peers&) const = default;
   };
   std::vector<Peers> peers;
-  // GNND_SIM_RATES=WAY:N[,...]: what a device reads a second, in GB, of another's memory over
-  // NVLINK, PCIE or HOST_BUS and of the HOST's. Told, never waited for. By gnnd_link_kind; 0: the
-  // host's.
+  // GNND_SIM_RATES=WAY:N[,...]: GB a second that a device reads of another's memory over NVLINK,
+  // PCIE or HOST_BUS, and of the HOST's. Reported only, never simulated. Indexed by gnnd_link_kind;
+  // 0: the host.
   std::array<uint64_t, 4> rates = {10, 50, 12, 8};
-  // GNND_SIM_FAULT=KIND:N[,KIND:N]: befalls the N-th call of its sort, from 1:
+  // GNND_SIM_FAULT=KIND:N[,KIND:N]: a fault in the N-th call of its sort, from 1:
   //   memory    an allocation of device memory fails
   //   register  registering host memory is refused
   //   launch    a copy, fill or kernel faults as it runs
@@ -61,10 +61,10 @@ struct Script {
   // and GNND_SIM_FAULT=torch-error:CODE:N a product of torch's: it fails with that number of
   // CUDA's.
   std::map<std::string, uint64_t> faults;
-  int torch_error = 0;  // of the fault torch-error
-  // GNND_SIM_FAULT_ONCE=FILE: the first fault makes the file; while it is there, none happens.
+  int torch_error = 0;  // for the fault torch-error
+  // GNND_SIM_FAULT_ONCE=FILE: the first fault makes the file; while it exists, none happens.
   std::string once;
-  // What could not be read, a sentence each; the rest stands.
+  // Errors in these variables, a sentence each; the valid parts are used.
   std::vector<std::string> problems;
 };
 

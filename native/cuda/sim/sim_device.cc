@@ -15,10 +15,10 @@ namespace gnnd::sim {
 namespace {
 
 constexpr uint8_t kFresh = 0xCD;
-// Larger allocations start as zeros: to write all of them would take their memory at once.
+// Larger allocations start as zeros: a pattern would allocate all their pages at once.
 constexpr uint64_t kPatternBytes = uint64_t{64} << 20;
 
-// Numbers of CUDA's.
+// CUDA's error numbers.
 constexpr int kInvalidValue = 1;
 constexpr int kMemoryAllocation = 2;
 constexpr int kInvalidDevicePointer = 17;
@@ -31,7 +31,7 @@ constexpr int kHostNotRegistered = 713;
 constexpr int kLaunchFailure = 719;
 constexpr int kNotSupported = 801;
 
-// Memory whose last byte lies before a page that nobody may touch.
+// Memory that ends at a page that nobody may touch.
 Result<Mapping> Guarded(uint64_t bytes, void** start) {
   const uint64_t pages = RoundUp(bytes, kPageBytes);
   Mapping mapping = GNND_VALUE(Mapping::Anonymous(pages + kPageBytes, {.huge_pages = false}));
@@ -145,7 +145,7 @@ int SimDevice::Register(void* memory, uint64_t bytes) {
   if (broken_ != 0) return broken_;
   if (Strikes("register")) return kNotSupported;
   if (reinterpret_cast<uintptr_t>(memory) % kPageBytes != 0) return kInvalidValue;
-  // As pinning does: all pages become real, and must be writable.
+  // Allocates all pages, as pinning does; they must be writable.
   if (!Populate({static_cast<std::byte*>(memory), bytes}).ok()) return kInvalidValue;
   return registered_.Add(memory, bytes, true) ? 0 : kAlreadyRegistered;
 }
@@ -215,7 +215,7 @@ int SimDevice::RunOperation(SimStream* stream) {
   return next.run();
 }
 
-// False when nothing can run.
+// False if no operation can run.
 bool SimDevice::RunOne() {
   std::vector<SimStream*> ready;
   for (const auto& [stream, owned] : streams_) {
@@ -230,7 +230,7 @@ bool SimDevice::RunOne() {
 template <typename Condition>
 int SimDevice::RunUntil(const Condition& is_over) {
   while (broken_ == 0 && !is_over()) {
-    // An event waits for a record that stands before it, so somebody can always run.
+    // An event waits only for earlier records, so some operation can always run.
     if (!RunOne()) return Break(kLaunchFailure);
   }
   return broken_;
@@ -279,7 +279,7 @@ int SimDevice::Wait(SimStream* stream, SimEvent* event) {
 int SimDevice::Query(SimEvent* event) {
   const std::lock_guard lock(mutex_);
   if (broken_ != 0) return broken_;
-  // Whoever asks again and again gets an answer.
+  // Runs one operation, so that a caller that polls makes progress.
   if (event->happened < event->enqueued) static_cast<void>(RunOne());
   if (broken_ != 0) return broken_;
   return event->happened < event->enqueued ? kNotReady : 0;

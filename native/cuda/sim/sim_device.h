@@ -18,7 +18,7 @@
 
 namespace gnnd::sim {
 
-// What happened to an event, counted: a wait is for the records that were enqueued before it.
+// Counters of an event: a wait is for the records that were enqueued before it.
 struct SimEvent {
   uint64_t enqueued = 0;
   uint64_t happened = 0;
@@ -27,7 +27,7 @@ struct SimEvent {
 
 class SimDevice;
 
-// What was enqueued and has not run.
+// Operations that were enqueued and have not run.
 class SimStream final : public shim::Stream {
  public:
   explicit SimStream(SimDevice& device) : device_(device) {}
@@ -39,8 +39,8 @@ class SimStream final : public shim::Stream {
  private:
   friend class SimDevice;
   struct Operation {
-    std::function<int()> run;         // a number of CUDA's; null for the two below
-    std::shared_ptr<SimEvent> event;  // to wait for, up to `count`; or to record
+    std::function<int()> run;         // returns a CUDA error; null for the two below
+    std::shared_ptr<SimEvent> event;  // to record, or to wait for up to `count`
     uint64_t count = 0;
     bool is_wait = false;
   };
@@ -49,7 +49,7 @@ class SimStream final : public shim::Stream {
   std::deque<Operation> operations_;
 };
 
-// One simulated device (sim_runtime.h). Numbers are CUDA's.
+// One simulated device (sim_runtime.h). Results are CUDA's numbers.
 class SimDevice {
  public:
   SimDevice(const Script& script, uint32_t index);
@@ -57,9 +57,9 @@ class SimDevice {
   uint64_t free_bytes();
   int Allocate(uint64_t bytes, void** memory);
   int Free(void* memory);
-  // In a memfd, whose pages are there until nobody has it open or mapped.
+  // Allocates in a memfd, whose pages live until nobody holds or maps it.
   int AllocateShared(uint64_t bytes, void** memory, cuda::SharedMemory* shared);
-  // `reaches(a, b)`: whether device a of the script reads the memory of device b.
+  // `reaches(a, b)`: whether device a of the script can read the memory of device b.
   int OpenShared(const cuda::SharedMemory& shared, void** memory,
                  const std::function<bool(uint32_t, uint32_t)>& reaches);
   int CloseShared(void* memory);
@@ -80,14 +80,14 @@ class SimDevice {
   int Elapsed(const SimEvent* begin, const SimEvent* end, uint64_t* ns);
   int Copy(SimStream* stream, void* to, const void* from, uint64_t bytes, uint32_t direction);
   int Fill(SimStream* stream, void* to, uint8_t byte, uint64_t bytes);
-  // A kernel.
+  // Enqueues a kernel.
   void Enqueue(SimStream* stream, std::function<void()> work);
-  // Before torch works on the device: the number that it is to throw, 0 = none.
+  // Called before torch works on the device: the CUDA error that it is to throw, 0 = none.
   int BeginForeign();
   int broken();
 
  private:
-  // Runs operations of any streams, in an order that they allow, until `is_over`.
+  // Runs operations of all streams, in an order that they allow, until `is_over`.
   template <typename Condition>
   int RunUntil(const Condition& is_over);
   bool RunOne();
@@ -100,13 +100,13 @@ class SimDevice {
 
   std::mutex mutex_;
   const Script& script_;
-  const uint32_t number_;  // in the script
+  const uint32_t number_;  // number in the script
   uint64_t random_state_;
   int broken_ = 0;
   std::map<std::string, uint64_t> calls_;
-  uint64_t used_bytes_ = 0;  // with the reserve, once that is taken
+  uint64_t used_bytes_ = 0;  // includes the reserve, once that is taken
   bool has_reserve_ = false;
-  std::map<void*, Mapping> memory_;  // device's and pinned
+  std::map<void*, Mapping> memory_;  // device memory and pinned memory
   cuda::Ranges<bool> arena_;
   cuda::Ranges<bool> opened_;
   cuda::Ranges<bool> registered_;

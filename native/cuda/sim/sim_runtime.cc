@@ -14,10 +14,10 @@ namespace {
 constexpr int kInvalidDevice = 101;
 constexpr int kPeerAccessUnsupported = 217;
 
-// As with CUDA, a thread has a device.
+// The current device of each thread, as in CUDA.
 thread_local uint32_t device_in_use = 0;
 
-// Kernels are launched on what shim.h calls a stream.
+// A Runtime's stream is the shim::Stream on which kernels are launched.
 SimStream* StreamOf(void* stream) {
   return static_cast<SimStream*>(static_cast<shim::Stream*>(stream));
 }

@@ -11,15 +11,15 @@
 // Devices that are made of this host's memory, for hosts and tests without a GPU. They are as
 // strict as a GPU is unforgiving:
 //
-//   - what is enqueued runs late: not before somebody waits, and then in any order that streams and
-//     events allow, chosen by a seeded generator;
-//   - a copy touches nothing but memory that is allocated here or registered, when it is enqueued
-//     and still when it runs; it may not cross from one registered piece to the next;
-//   - fresh memory holds a pattern, not zeros; the end of each allocation is a page that nobody may
-//     touch;
+//   - enqueued operations run late: only when somebody waits, and then in any order that streams
+//     and events allow, chosen by a seeded generator;
+//   - a copy may touch only memory that is allocated here or registered, both when it is enqueued
+//     and when it runs, and may not cross from one registered piece to the next;
+//   - fresh memory holds a pattern, not zeros; each allocation ends at a page that nobody may
+//   touch;
 //   - on demand memory runs out, registering is refused, a kernel faults, a device is lost.
 //
-// The environment says which devices there are and what befalls them (script.h).
+// The environment says which devices there are and which faults befall them (script.h).
 
 namespace gnnd::sim {
 
@@ -75,7 +75,7 @@ class SimRuntime final : public cuda::Runtime {
 
  private:
   SimDevice& Device();
-  // What joins two devices of the script; 0: neither reads the other's memory.
+  // The link between two devices of the script; 0: neither can read the other's memory.
   uint32_t LinkBetween(uint32_t a, uint32_t b) const;
 
   Script script_;
