@@ -1,5 +1,5 @@
-/* gnnd: what the kernels of a device are asked for, as structs. Part of device_plugin.h, which says
- * who calls, in which order things happen, and where pointers point; its version counts for both.
+/* gnnd: the arguments of a device's kernels, as structs. Part of device_plugin.h, which states the
+ * rules about callers, order and pointers; its version is that of both files.
  */
 #ifndef GNND_DEVICE_KERNELS_H
 #define GNND_DEVICE_KERNELS_H
@@ -35,7 +35,7 @@ enum gnnd_device_weights { /* as EdgeWeights there */
                            GNND_WEIGHTS_INVERSE = 3,
 };
 
-/* Where a hop's block lies in a record, in bytes from its start (docs/formats/record.md). */
+/* The places of a hop's block in a record, in bytes from its start (docs/formats/record.md). */
 typedef struct gnnd_device_hop {
   int32_t fanout; /* -1: whole rows */
   uint32_t max_dst;
@@ -47,8 +47,8 @@ typedef struct gnnd_device_hop {
   uint64_t self_weight_at; /* 0 = none */
 } gnnd_device_hop;
 
-/* Pointers marked D are in the arena or registered host memory and stay until destroy; others are
- * read during create. */
+/* Pointers marked D are in the arena or in registered host memory and stay valid until destroy;
+ * others are read during create. */
 typedef struct gnnd_device_sampler_config {
   uint64_t random_seed;
   uint64_t num_nodes;
@@ -58,25 +58,25 @@ typedef struct gnnd_device_sampler_config {
   const uint32_t* indices;     /* D [num_edges] */
   const void* alias;           /* D [num_edges] of core/draw/alias.h, WEIGHTED only, else NULL */
   const uint32_t* ranks;       /* D [num_nodes] hot rank of each node, or NULL: no mark stage */
-  const uint32_t* train_nodes; /* [num_train], whose keyed permutation the batches are */
+  const uint32_t* train_nodes; /* [num_train]; batches are its keyed permutation */
   uint64_t num_train;
   uint32_t batch_size;
   uint32_t algorithm; /* enum gnnd_device_algorithm */
   uint32_t weights;   /* enum gnnd_device_weights */
   uint32_t replace;
-  uint32_t expansion; /* 1 every node so far, 2 only new ones */
+  uint32_t expansion; /* a hop expands 1: every node so far, 2: only new ones */
   uint32_t walks;
   uint32_t walk_length;
   uint32_t labor_window;
   double restart_prob;
   uint32_t num_hops;
-  uint32_t max_nodes;                         /* input nodes of a record at most */
+  uint32_t max_nodes;                         /* largest number of a record's input nodes */
   gnnd_device_hop hops[GNND_DEVICE_MAX_HOPS]; /* hop 0 is at the seeds */
-  uint64_t nodes_at;                          /* of the record's input nodes */
+  uint64_t nodes_at;                          /* place of the record's input nodes */
   uint64_t ranks_at;                          /* 0 = the record has no ranks */
   uint64_t slot_bytes;
-  uint32_t depth;      /* samples in flight at most: 1 or 2, each with a workspace */
-  uint32_t force_hash; /* 1: relabel by hashing even where a word a node would fit (tests) */
+  uint32_t depth;      /* most samples under way: 1 or 2, each with a workspace */
+  uint32_t force_hash; /* 1: relabel by hashing even if a word per node would fit (tests) */
 } gnnd_device_sampler_config;
 
 typedef struct gnnd_device_sample_hop {
@@ -86,7 +86,7 @@ typedef struct gnnd_device_sample_hop {
   uint32_t reserved;
 } gnnd_device_sample_hop;
 
-/* What a record holds. Its header is not written: that is the caller's, from these numbers. */
+/* The sizes of a record, from which the caller writes the header; finish does not write it. */
 typedef struct gnnd_device_sample_report {
   uint32_t num_seeds;
   uint32_t num_nodes;
@@ -95,7 +95,7 @@ typedef struct gnnd_device_sample_report {
   uint64_t mark_ns;
   uint64_t copy_ns;
   uint64_t direct_bytes; /* written by the device straight into registered memory */
-  uint64_t staged_bytes; /* through the pinned ring */
+  uint64_t staged_bytes; /* copied through the pinned ring */
 } gnnd_device_sample_report;
 
 /* ---- Features. ---- */
@@ -112,33 +112,32 @@ typedef struct gnnd_device_row_line {
 #define GNND_DEVICE_ROW_LINES 8
 #define GNND_DEVICE_ROW_PLACES 48
 
-/* Where rows lie that kernels can read, in any memory: the device's own, another's that was opened,
- * the host's that is registered. Lines may overlap: a row is that of the first line with its rank
- * whose place is not NULL, else that of its node, where there are rows by node. */
+/* The places of rows that kernels can read: in the device's own memory, another device's that was
+ * opened, or the host's that is registered. Lines may overlap: a row is found in the first line
+ * with its rank whose place is not NULL, else in by_node, if that is not NULL. */
 typedef struct gnnd_device_row_tiers {
   uint32_t lines;
   uint32_t places;
   gnnd_device_row_line line[GNND_DEVICE_ROW_LINES];
-  const void* place[GNND_DEVICE_ROW_PLACES]; /* its row 0; or NULL: nobody can read it at present */
-  const void* by_node;                       /* a row for every node; or NULL */
+  const void* place[GNND_DEVICE_ROW_PLACES]; /* row 0 of each; NULL: cannot be read now */
+  const void* by_node;                       /* one row per node; or NULL */
 } gnnd_device_row_tiers;
 
-/* out[i] = the row of ranks[i], or of nodes[i], of `row_bytes` (a multiple of 2), i < count or i
- * one of `positions`. What no tier has stays untouched, to be put there by `scatter` once it has
- * come. */
+/* Sets out[i] = the row of ranks[i] or nodes[i], of `row_bytes` (a multiple of 2), for i < count or
+ * for the i in `positions`. Rows that no tier has stay untouched, for `scatter` to write later. */
 typedef struct gnnd_device_gather {
-  const uint32_t* nodes;     /* read for by_node alone */
-  const uint32_t* ranks;     /* or NULL: of no rank */
-  const uint32_t* positions; /* of the rows to copy, `count` of them; or NULL: the first */
+  const uint32_t* nodes;     /* read only for by_node */
+  const uint32_t* ranks;     /* or NULL: no node has a rank */
+  const uint32_t* positions; /* [count], the rows to copy; NULL: the first `count` */
   uint64_t count;
   uint32_t row_bytes;
-  uint32_t blocks; /* grid at most, so that others have multiprocessors, too; 0 = all */
+  uint32_t blocks; /* largest grid, to leave multiprocessors to others; 0 = no limit */
   gnnd_device_row_tiers tiers;
   void* out;
   uint64_t out_stride; /* bytes */
 } gnnd_device_gather;
 
-/* out[positions[k]] = rows[k], k < count. */
+/* Sets out[positions[k]] = rows[k], k < count. */
 typedef struct gnnd_device_scatter {
   const uint32_t* positions;
   uint64_t count;
@@ -149,7 +148,7 @@ typedef struct gnnd_device_scatter {
   uint64_t out_stride; /* bytes */
 } gnnd_device_scatter;
 
-/* out[i] = from[i] in another type: float32 or float16 to float32 or bfloat16, bfloat16 to
+/* Sets out[i] = from[i] in another type: float32 or float16 to float32 or bfloat16, or bfloat16 to
  * float32. */
 typedef struct gnnd_device_convert {
   uint32_t element; /* enum gnnd_element */
@@ -159,7 +158,8 @@ typedef struct gnnd_device_convert {
   void* out;
 } gnnd_device_convert;
 
-/* ---- Training. Field by field as the structs of core/kernels, whose comments hold. ---- */
+/* ---- Training. The comments of the structs in core/kernels hold for fields of the same name. ----
+ */
 
 typedef struct gnnd_device_spmm { /* Spmm */
   uint32_t element;               /* of x and self, enum gnnd_element */
@@ -195,7 +195,7 @@ typedef struct gnnd_device_transpose {
   void* workspace;             /* [transpose_workspace_bytes(...)] */
 } gnnd_device_transpose;
 
-/* out[k] = from[index[k]], float32: weights of a transpose's edges. */
+/* Sets out[k] = from[index[k]], float32: weights of a transpose's edges. */
 typedef struct gnnd_device_take {
   const float* from;
   const uint32_t* index;
@@ -203,8 +203,8 @@ typedef struct gnnd_device_take {
   float* out;
 } gnnd_device_take;
 
-/* For means over edges: scale[d] = 1 / the sum of its weights, in their order, 0 where that is not
- * above 0; and scaled[e] = scale[d] * weight[e] unless `scaled` is NULL. */
+/* For means over edges: sets scale[d] = 1 / the sum of d's weights in their order, or 0 if that is
+ * not above 0; and scaled[e] = scale[d] * weight[e] unless `scaled` is NULL. */
 typedef struct gnnd_device_mean_scales {
   const uint32_t* indptr; /* [num_dst + 1] */
   const float* weight;    /* [num_edges], NULL = 1 */
@@ -231,7 +231,7 @@ typedef struct gnnd_device_dropout { /* DropoutRows */
   double scale;
 } gnnd_device_dropout;
 
-/* grad_in[i] = out[i] is not 0 ? scale * grad[i] : 0; float32, float64 or bfloat16. */
+/* Sets grad_in[i] = out[i] is not 0 ? scale * grad[i] : 0; float32, float64 or bfloat16. */
 typedef struct gnnd_device_dropout_gradient {
   uint32_t element;
   uint32_t reserved;
@@ -242,7 +242,7 @@ typedef struct gnnd_device_dropout_gradient {
   void* grad_in;
 } gnnd_device_dropout_gradient;
 
-/* out[c] = the sum over rows in groups of 64, then of the groups in their order. */
+/* Sets out[c] = the sum over groups of 64 rows each, then over the groups in their order. */
 typedef struct gnnd_device_sum_rows {
   uint32_t element; /* float32 or bfloat16 */
   uint32_t count;
@@ -252,8 +252,8 @@ typedef struct gnnd_device_sum_rows {
   void* workspace;  /* [sum_workspace_bytes(count, columns)] */
 } gnnd_device_sum_rows;
 
-/* CrossEntropy of float32 logits. A row's loss is log(exp_sums[r]) - margins[r], for the processor
- * to compute: logarithms of float64 have other bits elsewhere. */
+/* CrossEntropy of float32 logits. The processor computes a row's loss, log(exp_sums[r]) -
+ * margins[r], because logarithms of float64 have other bits elsewhere. */
 typedef struct gnnd_device_loss {
   uint32_t rows;
   uint32_t columns;
@@ -266,8 +266,8 @@ typedef struct gnnd_device_loss {
   uint32_t* best;         /* [rows], column of the first largest logit; or NULL */
 } gnnd_device_loss;
 
-/* AttentionRows<float>, all rows of a pass. Backward of GATv2 writes grad_attention, and does not
- * add to it: sums of 64 destinations each, then of these in order. */
+/* AttentionRows<float>, all rows of a pass. Unlike there, backward of GATv2 overwrites
+ * grad_attention, with sums over 64 destinations each, then over these sums in order. */
 typedef struct gnnd_device_attention {
   uint32_t pass; /* AttentionPass: 0 forward, 1 backward, 2 backward of the sources */
   uint32_t num_dst;
@@ -297,7 +297,7 @@ typedef struct gnnd_device_attention {
   void* workspace; /* GATv2's backward: [sum_workspace_bytes(num_dst, heads * columns)] */
 } gnnd_device_attention;
 
-typedef struct gnnd_device_drop_attention { /* DropAttention, of all destinations */
+typedef struct gnnd_device_drop_attention { /* DropAttention for all destinations */
   gnnd_device_attention attention;          /* alpha is read */
   uint64_t random_seed;
   uint32_t epoch;
@@ -309,9 +309,9 @@ typedef struct gnnd_device_drop_attention { /* DropAttention, of all destination
   float* weight;
 } gnnd_device_drop_attention;
 
-/* out[h][r], r < rows = the sum of grad_score, laid out like alpha, over the row's edges, in their
- * order: edge[k] for k of indptr[r] .. indptr[r + 1], or k itself where `edge` is NULL. It begins
- * with the row's own, of rows below num_dst. */
+/* Sets out[h][r], r < rows, to the sum of grad_score (laid out like alpha) over the row's edges in
+ * their order: edge[k] for k in indptr[r] .. indptr[r + 1], or k itself if `edge` is NULL. For rows
+ * below num_dst the sum begins with the row's own slot. */
 typedef struct gnnd_device_score_sums {
   uint32_t rows;
   uint32_t num_dst;
@@ -330,13 +330,13 @@ enum gnnd_device_heads_operation {
   GNND_HEADS_VECTORS = 2, /* vectors[h] = the sum over r of scores[h][r] * rows[r][h] */
 };
 
-/* One number a row and head, and a vector a head. What an operation writes is its left side; sums
- * over rows are sum_rows'. */
+/* One number per row and head, and one vector per head. An operation writes its left side; sums
+ * over rows are computed as by sum_rows. */
 typedef struct gnnd_device_heads {
   uint32_t operation;
   uint32_t num_rows;
   uint32_t heads;
-  uint32_t columns; /* of a head */
+  uint32_t columns; /* of one head */
   float* rows;      /* [num_rows, heads * columns] */
   float* vectors;   /* [heads, columns] */
   float* scores;    /* [heads][num_rows] */
@@ -349,8 +349,8 @@ enum gnnd_device_activation { /* as Activation of core/model/model_spec.h */
                               GNND_ACTIVATION_LEAKY_RELU = 3,
 };
 
-/* values = activation(values), or with `out`, values *= its derivative where it gave
- * out * inverse_scale (train/ops/after_layer.h). */
+/* Sets values = activation(values); or, with `out`, multiplies values by the activation's
+ * derivative where its result was out * inverse_scale (train/ops/after_layer.h). */
 typedef struct gnnd_device_activation_rows {
   uint32_t activation;
   float inverse_scale;
@@ -361,8 +361,8 @@ typedef struct gnnd_device_activation_rows {
 
 enum gnnd_device_norm { GNND_NORM_LAYER = 1, GNND_NORM_L2 = 2 };
 
-/* Normalised rows, all packed: out, or with `grad`, gradients in the rows and, of layer
- * normalisation, in scale and shift, [2, columns], as sum_rows. */
+/* Normalises packed rows into `out`; or, with `grad`, computes gradients of the rows and, for layer
+ * normalisation, of scale and shift, [2, columns], summed as by sum_rows. */
 typedef struct gnnd_device_norm_rows {
   uint32_t norm;
   uint32_t rows;
@@ -372,7 +372,7 @@ typedef struct gnnd_device_norm_rows {
   const float* scale; /* layer normalisation: [columns] */
   const float* shift;
   const float* grad; /* NULL: forward */
-  float* out;        /* like x; the gradient in x where `grad` is given */
+  float* out;        /* like x; with `grad` the gradient of x */
   float* grad_scale; /* layer normalisation's backward: [2, columns] */
   void* workspace;   /* likewise: [norm_workspace_bytes(rows, columns)] */
 } gnnd_device_norm_rows;
@@ -380,30 +380,30 @@ typedef struct gnnd_device_norm_rows {
 /* ---- Models over rows of propagated features; float32, all packed. ---- */
 
 enum gnnd_device_batch_norm_pass {
-  GNND_BATCH_NORM_OWN = 0,   /* by the rows' own moments, which are written */
-  GNND_BATCH_NORM_GIVEN = 1, /* by given ones */
+  GNND_BATCH_NORM_OWN = 0,   /* by the rows' own moments, which it writes */
+  GNND_BATCH_NORM_GIVEN = 1, /* by given moments */
   GNND_BATCH_NORM_GRADIENT = 2,
 };
 
-/* out = (x - mean) / root(variance + 1e-5) * scale + shift, or gradients: in x, and in scale and
- * shift, summed as sum_rows. */
+/* Sets out = (x - mean) / root(variance + 1e-5) * scale + shift, or computes gradients: of x, and
+ * of scale and shift, summed as by sum_rows. */
 typedef struct gnnd_device_batch_norm_rows {
   uint32_t pass;
   uint32_t rows;
   uint64_t columns;
   const float* x;
   const float* scale; /* [columns] */
-  const float* shift; /* [columns]; not of the gradient's */
+  const float* shift; /* [columns]; not read by GRADIENT */
   float* moments;     /* [2, columns]: mean and variance, over `rows` */
-  float* inverse;     /* [columns]: 1 / the standard deviation; the gradient's reads it */
-  const float* grad;  /* of the gradient's: like x */
+  float* inverse;     /* [columns]: 1 / the standard deviation; read by GRADIENT */
+  const float* grad;  /* GRADIENT: like x */
   float* out;         /* like x */
-  float* grad_scale;  /* of the gradient's: [2, columns] */
-  void* workspace;    /* not of GIVEN: [batch_norm_workspace_bytes(rows, columns)] */
+  float* grad_scale;  /* GRADIENT: [2, columns] */
+  void* workspace;    /* except GIVEN: [batch_norm_workspace_bytes(rows, columns)] */
 } gnnd_device_batch_norm_rows;
 
-/* out = x above 0, else slope * x; or with `grad`, gradients in x and in the slope, which adds the
- * elements of 64 rows in their order, then these sums. */
+/* Sets out = x if above 0, else slope * x; or, with `grad`, computes gradients of x and of the
+ * slope, which adds the elements of 64 rows in their order, then these sums. */
 typedef struct gnnd_device_prelu_rows {
   uint32_t rows;
   uint32_t reserved;
@@ -416,8 +416,8 @@ typedef struct gnnd_device_prelu_rows {
   void* workspace;   /* with `grad`: [sum_workspace_bytes(rows, 1)] */
 } gnnd_device_prelu_rows;
 
-/* softmax(Q K^T / root(head_width)) V of each row by heads, with dropout of probabilities by the
- * row's node where there is a mask; or with `grad`, gradients in Q, K and V. */
+/* Computes softmax(Q K^T / root(head_width)) V of each row by heads, with dropout of probabilities
+ * keyed by the row's node if there is a mask; or, with `grad`, gradients of Q, K and V. */
 typedef struct gnnd_device_tokens {
   uint32_t rows;
   uint32_t queries;
@@ -429,13 +429,13 @@ typedef struct gnnd_device_tokens {
   const float* key;     /* [rows, tokens, heads * head_width] */
   const float* value;   /* like key */
   float* probability;   /* [rows, heads, queries, tokens], before dropout */
-  float* mask;          /* like it, or NULL; forward writes it */
+  float* mask;          /* like probability, or NULL; forward writes it */
   float* out;           /* like query */
-  uint64_t random_seed; /* of the mask: DropoutKey */
+  uint64_t random_seed; /* DropoutKey of the mask */
   uint32_t epoch;
   uint32_t batch;
   uint32_t layer;
-  float scale; /* of what survives */
+  float scale; /* factor of what survives */
   const uint32_t* nodes;
   uint64_t threshold;
   const float* grad; /* NULL: forward; like out */

@@ -8,10 +8,10 @@
  *
  *   GNND_PLUGIN_EXPORT const gnnd_sampler_plugin* gnnd_sampler_plugin_get(void);
  *
- * Duties. What a row draws is a function of its gnnd_sampler_row and of the gnnd_sampler_config
+ * Duties. A row's draw must be a function of its gnnd_sampler_row and of the gnnd_sampler_config
  * alone: no clock, no file, no counter, no random numbers but those below. Then a batch is the same
- * in every process, and again after a crash, and so is the model. All calls come from one thread of
- * one process per Sampler; several processes load the object at the same time. No C++ exception may
+ * in every process, and again after a crash, and so is the model. One thread of each Sampler
+ * process makes all calls; several processes load the object at the same time. No C++ exception may
  * leave a function.
  *
  * The file must stand alone: it is loaded from a copy in memory whose SHA-256 was checked, so it
@@ -28,7 +28,7 @@
 extern "C" {
 #endif
 
-/* Changes when a struct or a rule of this file changes; equality is asked for. */
+/* Changes when a struct or a rule of this file changes; plug-in and gnnd must have the same. */
 #define GNND_SAMPLER_ABI_VERSION 1u
 
 #define GNND_PLUGIN_EXPORT __attribute__((visibility("default")))
@@ -37,17 +37,17 @@ extern "C" {
  * the hop. Stateless: the same arguments give the same words. */
 typedef struct gnnd_random {
   uint32_t key[2];
-  uint32_t counter[4]; /* of node 0, block 0 */
+  uint32_t counter[4]; /* the counter of node 0, block 0 */
 } gnnd_random;
 
 /* Given once, to create. Pointers stay valid until destroy. */
 typedef struct gnnd_sampler_config {
   uint32_t abi_version; /* of the caller */
   uint32_t num_hops;
-  const int32_t* fanouts; /* [num_hops], hop 0 is at the seeds; -1: the hop takes whole rows and
-                             asks nobody */
+  const int32_t* fanouts; /* [num_hops], hop 0 is at the seeds; -1: the hop takes whole rows
+                             without calling pick */
   uint32_t weighted;      /* 1: sampling.plugin.weights is true, pick gives every pick a weight */
-  uint32_t id_bytes;      /* of an id in indices and neighbours: 4, as long as no graph has more
+  uint32_t id_bytes;      /* bytes of an id in indices and neighbours: 4 while no graph has more
                              than 2^32 - 2 nodes; gnnd_id reads either width */
   uint64_t num_nodes;
   uint64_t num_edges;
@@ -57,33 +57,33 @@ typedef struct gnnd_sampler_config {
   const char* options;      /* sampling.plugin.options, "" when not set */
 } gnnd_sampler_config;
 
-/* One row that is to be drawn. */
+/* A row to draw. */
 typedef struct gnnd_sampler_row {
   uint64_t node;
-  uint64_t degree; /* at least 1: empty rows stay empty and ask nobody */
+  uint64_t degree; /* at least 1: pick is not called for empty rows */
   uint32_t hop;
-  uint32_t fanout;          /* 1 to 4096: most picks */
-  uint32_t relation;        /* of the row's edges: 0, as long as graphs have one kind of them */
+  uint32_t fanout;          /* largest number of picks, 1 to 4096 */
+  uint32_t relation;        /* kind of the row's edges: 0 while graphs have only one */
   uint32_t id_bytes;        /* as in gnnd_sampler_config */
   const void* neighbours;   /* [degree] */
   const float* edge_weight; /* [degree], or NULL */
-  gnnd_random random;       /* of the batch and hop */
+  gnnd_random random;       /* keyed by the batch and hop */
 } gnnd_sampler_row;
 
-/* What gnnd_sampler_plugin_get answers; lives as long as the process. */
+/* The result of gnnd_sampler_plugin_get; lives as long as the process. */
 typedef struct gnnd_sampler_plugin {
   uint32_t abi_version; /* GNND_SAMPLER_ABI_VERSION */
   uint32_t reserved;    /* 0 */
 
-  /* Makes what pick works with. 0 is success; else `error` (error_bytes large) takes a sentence
-   * that ends the job. NULL: there is no state, and no options are taken. */
+  /* Makes the state that pick gets. Returns 0 on success; otherwise writes a sentence to `error`
+   * (error_bytes large), and the job ends. NULL: there is no state, and no options are accepted. */
   int (*create)(const gnnd_sampler_config* config, void** state, char* error, size_t error_bytes);
 
-  /* Writes the positions that the row draws, each below row->degree, at most row->fanout of them,
-   * in the order in which they shall stand; a position may repeat. `weights` is NULL unless
-   * sampling.plugin.weights is true; then every pick has one, finite and at least 0: models take
-   * weighted means. Returns how many were drawn, 0 for an empty row; a negative number ends the
-   * job. Anything against these rules ends the job, too. */
+  /* Writes at most row->fanout positions, each below row->degree, in the order that the record
+   * keeps; a position may repeat. `weights` is NULL unless sampling.plugin.weights is true; then
+   * every pick gets a weight, finite and at least 0, and models take weighted means. Returns the
+   * number of picks, 0 for an empty row; a negative number ends the job, and so does a break of
+   * these rules. */
   int64_t (*pick)(const void* state, const gnnd_sampler_row* row, uint64_t* positions,
                   float* weights);
 
@@ -91,7 +91,7 @@ typedef struct gnnd_sampler_plugin {
   void (*destroy)(void* state);
 } gnnd_sampler_plugin;
 
-/* The one symbol that is looked up. */
+/* The only symbol that gnnd looks up. */
 #define GNND_SAMPLER_PLUGIN_SYMBOL "gnnd_sampler_plugin_get"
 typedef const gnnd_sampler_plugin* (*gnnd_sampler_plugin_get_fn)(void);
 
@@ -132,8 +132,8 @@ static inline void gnnd_philox(const uint32_t key[2], const uint32_t counter[4],
   words[3] = c3;
 }
 
-/* Four words for a node below 2^44: of the row's own, or of a neighbour where rows shall agree on
- * something. Blocks from 2^16 on have keys of their own, one for each 2^16 of them. */
+/* Four words for a node below 2^44: the row's node or, if rows must agree on something, a
+ * neighbour. Each 2^16 blocks have a key of their own, and the first ones the key of `random`. */
 static inline void gnnd_random_block(const gnnd_random* random, uint64_t node, uint32_t block,
                                      uint32_t words[4]) {
   const uint32_t counter[4] = {
