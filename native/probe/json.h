@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-// JSON as probes print it.
+// The JSON that probes print.
 
 namespace gnnd {
 
@@ -40,7 +40,7 @@ class Object {
   }
   Object& Text(const char* name, const std::string& value) { return Raw(name, Quoted(value)); }
   Object& Number(const char* name, uint64_t value) { return Raw(name, std::to_string(value)); }
-  // null where nobody can tell.
+  // Writes null for an unknown value.
   Object& Known(const char* name, uint64_t value, uint64_t unknown) {
     return value == unknown ? Raw(name, "null") : Number(name, value);
   }

@@ -11,12 +11,12 @@
 #include "core/device/plugin.h"
 #include "probe/json.h"
 
-// gnnd_probe FILE [--open|--rates]: what a device plug-in finds on this host, as one JSON object on
-// stdout; with --rates what devices read of each other's memory and the host's, in bytes a second.
-// A process of its own, so that a driver that hangs or crashes takes nobody with it. With --open
-// each device is opened for a moment and asked to register a page: only then is it known whether
-// somebody else has it alone, and how much memory is free. Exit status 0 whenever there is an
-// answer.
+// gnnd_probe FILE [--open|--rates]: prints the devices that a device plug-in finds on this host as
+// one JSON object; with --rates the bytes a second that devices read of each other's memory and of
+// the host's. It is a separate process, so that a driver that hangs or crashes harms nobody else.
+// With --open it opens each device for a moment and registers a page: only that shows whether
+// another process has it exclusively, and how much memory is free. Exits with 0 whenever there is
+// an answer.
 
 namespace gnnd {
 namespace {
@@ -91,7 +91,7 @@ std::string InstancesOf(const gnnd_device_plugin& table, uint32_t index) {
   return ListOf(items);
 }
 
-// Opens the device, and registers a page of ours as slots will be.
+// Opens the device, and registers a page as a slot is registered.
 void TryOut(const gnnd_device_plugin& table, uint32_t index, gnnd_device_info* info,
             Object* object) {
   gnnd_device_error error{};
@@ -122,7 +122,7 @@ std::string DeviceOf(const gnnd_device_plugin& table, uint32_t index, bool is_op
   object.Number("index", index);
   const uint32_t code = table.info(index, &info, &error);
   object.Raw("answer", AnswerOf(code, error));
-  // Before we are one of them ourselves.
+  // Lists processes before this one has a context itself.
   object.Raw("processes", ProcessesOf(table, index));
   object.Raw("instances", InstancesOf(table, index));
   if (code == GNND_DEVICE_OK && is_opening) TryOut(table, index, &info, &object);
@@ -165,8 +165,8 @@ std::string LinksOf(const gnnd_device_plugin& table, uint32_t devices) {
   return ListOf(links);
 }
 
-// What devices read a second, of the host's memory and over each kind of link: of the first two
-// that it joins.
+// Bytes a second that devices read of the host's memory and over each kind of link, measured on the
+// first pair of devices that it joins.
 std::string RatesOf(const gnnd_device_plugin& table, uint32_t devices) {
   constexpr const char* kNames[] = {"", "NVLINK", "PCIE", "HOST_BUS"};
   Object rates;
@@ -232,7 +232,7 @@ int main(int argc, char** argv) {
     static_cast<void>(std::fputs("usage: gnnd_probe FILE [--open|--rates]\n", stderr));
     return 2;
   }
-  // A driver that crashes leaves no core file in the folder of who asks.
+  // A driver that crashes must not leave a core file in the caller's folder.
   const rlimit none{};
   static_cast<void>(setrlimit(RLIMIT_CORE, &none));
   const bool is_measuring = argc == 3 && !is_opening;

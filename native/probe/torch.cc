@@ -10,11 +10,10 @@
 
 #include "probe/json.h"
 
-// gnnd_torch_probe: what the libtorch that Trainers are linked with computes on, as one JSON object
-// on stdout: its version, the version of CUDA that it was built for (0: none), and of each GPU
-// that it sees whether a small product comes out right. A process of its own, as gnnd_probe, and
-// apart from that, because loading libtorch takes a second. Exit status 0 whenever there is an
-// answer.
+// gnnd_torch_probe: prints where the libtorch of Trainers can compute, as one JSON object: its
+// version, the version of CUDA that it was built for (0: none), and for each GPU that it sees
+// whether a small product comes out right. It is a separate process like gnnd_probe, and apart from
+// that because loading libtorch takes a second. Exits with 0 whenever there is an answer.
 
 namespace gnnd {
 namespace {
@@ -23,7 +22,7 @@ std::string AnswerOf(const std::string& code, const std::string& message) {
   return Object().Text("code", code).Text("message", message).Done();
 }
 
-// A product through cuBLAS: kernels of torch for this architecture, and a library that loads.
+// A product through cuBLAS: needs torch's kernels for this architecture, and a library that loads.
 std::string Try(int index) {
   try {
     const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
@@ -40,7 +39,7 @@ std::string Try(int index) {
 }
 
 std::string Probe() {
-  // Of the build; hasCUDA() is also false where the driver shows no GPU to it.
+  // Asks for the build's property, because hasCUDA() is also false if the driver shows it no GPU.
   const bool has_cuda = at::globalContext().hasCUDART();
   std::vector<std::string> devices;
   const int count = has_cuda ? torch::cuda::device_count() : 0;
