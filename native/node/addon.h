@@ -10,8 +10,8 @@
 
 namespace gnnd::node {
 
-// Exports the subjects of an addon and, for test/support/native-contract.ts, what declares them: an
-// array of { name, text } that no caller of the functions comes across.
+// Exports the subjects of an addon and, for test/support/native-contract.ts only, their
+// declarations: a hidden array of { name, text }.
 inline Napi::Object Define(
     Napi::Env env, Napi::Object exports,
     const std::vector<std::pair<const char*, void (*)(Subject&)>>& subjects) {

@@ -18,10 +18,10 @@
 
 #include "node/table.h"
 
-// How values cross the border, by their C++ type: Codec<T>::Read checks and converts what
-// JavaScript gives, Write is the way back, Type is how TypeScript calls it. A missing or mistyped
-// value is a TypeError that names its path: a bug of the caller, never a user's input error (those
-// are judged in TypeScript).
+// Converts values at the border, by their C++ type: Codec<T>::Read checks and converts JavaScript's
+// value, Write converts back, Type is the type's name in TypeScript. A missing or mistyped value is
+// a TypeError that names its path: a bug of the caller, never a user's input error (TypeScript
+// checks those).
 
 namespace gnnd::node {
 
@@ -52,7 +52,7 @@ struct Codec<T> {
   static Napi::Value Write(Napi::Env env, T value) { return Napi::Number::New(env, value); }
 };
 
-// Exact in a double.
+// Integers that a double represents exactly.
 template <std::integral T>
 struct Codec<T> {
   static constexpr T kLeast = std::numeric_limits<T>::min();
@@ -74,7 +74,7 @@ struct Codec<T> {
   }
 };
 
-// All 64 bits.
+// An integer with all 64 bits.
 struct Bits64 {
   uint64_t value = 0;
 };
@@ -133,7 +133,7 @@ struct Codec<std::optional<T>> {
   }
 };
 
-// A copy on the way in, the array itself on the way out.
+// Copied on the way in; on the way out it is the array itself.
 template <>
 struct Codec<Napi::Float32Array> {
   static std::string Type() { return "Float32Array"; }
@@ -177,7 +177,7 @@ struct Codec<T> {
     for (const auto& [text, option] : kNames<T>.names) {
       if (option == value) return Napi::String::New(env, text);
     }
-    return env.Null();  // a value without a name never crosses
+    return env.Null();  // a value without a name does not cross the border
   }
 };
 

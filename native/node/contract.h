@@ -11,9 +11,9 @@
 #include "node/convert.h"
 #include "node/run_on_thread.h"
 
-// What an addon exports, subject by subject: its functions, made from plain C++ ones (arguments
-// are read and checked, results written, by their types), and the text that declares all of it to
-// TypeScript. `npm run build:contract` writes that text to src/native/gen.
+// The exports of an addon, subject by subject: functions made from plain C++ ones (their types
+// decide how arguments are read and results written), and the text that declares all of it to
+// TypeScript, which `npm run build:contract` writes to src/native/gen.
 
 namespace gnnd::node {
 
@@ -27,7 +27,7 @@ struct Task<void> {
   std::function<Status()> work;
 };
 
-// How the result of a function reaches JavaScript.
+// How a function's result reaches JavaScript.
 template <typename T>
 struct Return {
   static std::string Type() { return Codec<T>::Type(); }
@@ -72,7 +72,7 @@ struct Return<Task<void>> {
 // The functions and types of one subject.
 class Subject {
  public:
-  // `name` is that of the file in src/native/gen.
+  // `name` is the name of the file in src/native/gen.
   Subject(Napi::Env env, Napi::Object exports, const char* name)
       : env_(env), exports_(exports), name_(name) {}
 
@@ -88,7 +88,7 @@ class Subject {
     return *this;
   }
 
-  // As the formatter has it: alternatives that do not fit a line stand below each other.
+  // Laid out like the formatter's: alternatives that do not fit a line are on lines of their own.
   template <Named T>
   Subject& Enum() {
     const std::string head = "export type " + std::string(kNames<T>.type) + " =";
@@ -102,7 +102,7 @@ class Subject {
     return *this;
   }
 
-  // A function of C++ under the name that JavaScript calls it by; one word for each argument.
+  // Exports a C++ function under its name in JavaScript; `arguments` has one word for each.
   template <typename R, typename... A>
   Subject& Function(const char* name, R (*function)(A...), std::vector<const char*> arguments,
                     const char* doc = nullptr) {
@@ -114,7 +114,7 @@ class Subject {
     return *this;
   }
 
-  // The file that declares all this.
+  // The text of the file that declares all this.
   std::string Declaration() const {
     std::string title(name_);
     title[0] = static_cast<char>(title[0] - 'a' + 'A');
@@ -141,7 +141,7 @@ class Subject {
   static Napi::Value Call(const Napi::CallbackInfo& info, F function,
                           [[maybe_unused]] const std::vector<const char*>& arguments,
                           std::index_sequence<kAt...>) {
-    // Braces: read in order, so that the first wrong argument is the one that is named.
+    // Braces evaluate in order, so that an error names the first wrong argument.
     std::tuple<A...> values{Codec<A>::Read(info[kAt], arguments[kAt])...};
     if constexpr (std::is_void_v<R>) {
       std::apply(function, std::move(values));

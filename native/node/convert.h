@@ -5,11 +5,11 @@
 #include "core/base/status.h"
 #include "node/codec.h"
 
-// A Status becomes an Error whose `code` is the Status's code.
+// A Status becomes an Error whose `code` is that of the Status.
 
 namespace gnnd::node {
 
-// All but kOk.
+// The names of all codes but kOk.
 template <>
 inline constexpr auto kNames<Code> =
     NamesOf<Code>("NativeCode", {{"SPEC_INVALID", Code::kInvalidArgument},

@@ -7,8 +7,8 @@
 #include "core/model/model_spec.h"
 #include "core/sample/options.h"
 
-// What a job's spec says to native code, and beside it what the daemon adds. The fields that are
-// the spec's are listed in gen/job_spec.h, the daemon's in tables.h.
+// A job's spec as native code gets it, with the daemon's additions. gen/job_spec.h lists the spec's
+// fields, tables.h the daemon's.
 
 namespace gnnd::node {
 
@@ -17,7 +17,7 @@ struct SamplingOptions : SamplerOptions {
   bool hot_ranks = false;
 };
 
-// A user's model, where the type says so.
+// A user's model, if the model's type is a script.
 struct ScriptSource {
   std::string path;
   std::string sha256;

@@ -7,8 +7,8 @@
 
 namespace gnnd::node {
 
-// The device that an executor works on; none where that is the processor. Before the segment, whose
-// slots it registers.
+// The device that an executor works on; empty if that is the processor. It is opened before the
+// segment, whose slots it registers.
 struct OpenedDevice {
   std::unique_ptr<Device> device;
   Registrar own{};
@@ -17,7 +17,7 @@ struct OpenedDevice {
     OpenedDevice opened;
     if (options.plugin.empty()) return opened;
     const DevicePlugin* const plugin = GNND_VALUE(DevicePlugin::Load(options.plugin));
-    // One is visible to a process (src/devices/accelerator-environment.ts).
+    // A process sees one device (src/devices/accelerator-environment.ts).
     opened.device = GNND_VALUE(Device::Open(*plugin, {0, options.budget_bytes}));
     opened.own = RegistrarOf(*opened.device);
     return opened;

@@ -15,7 +15,7 @@
 
 namespace gnnd::node {
 
-// A piece of work on its way to a thread and, as the promise's value, back.
+// A piece of work that goes to a thread and comes back as a promise's value.
 template <typename T>
 struct ThreadCall {
   Napi::Promise::Deferred deferred;
@@ -23,7 +23,7 @@ struct ThreadCall {
   std::function<Napi::Value(Napi::Env, T&)> convert;
   std::optional<Result<T>> result;
 
-  // On the JavaScript thread. What `convert` throws rejects the promise, too.
+  // Called on the JavaScript thread. An exception from `convert` rejects the promise, too.
   void Settle(Napi::Env env) {
     try {
       if (result->ok()) return deferred.Resolve(convert(env, **result));
@@ -36,8 +36,8 @@ struct ThreadCall {
   }
 };
 
-// exit() in user code on one of our threads would run destructors that the others still need: the
-// process might die of that instead. So it ends at once, with the status that was asked for.
+// exit() in user code on one of our threads would run destructors while other threads still use the
+// objects, which might kill the process. So it ends at once, with the status that was asked for.
 inline thread_local bool on_worker_thread = false;
 inline void EndAtOnceOnWorkerThreads() {
   static const int registered = on_exit(
@@ -48,11 +48,10 @@ inline void EndAtOnceOnWorkerThreads() {
   static_cast<void>(registered);
 }
 
-// Runs `work` on a thread of its own and returns a promise of what `convert` makes of its value on
-// the JavaScript thread. Not on libuv's pool: an executor's loop lasts as long as the job, and four
-// pool threads serve the whole process. `work` must not touch JavaScript. Nothing that it throws
-// leaves the thread: the promise is rejected (core/base/contain.h), as it is when no thread is to
-// be had.
+// Runs `work` on a thread of its own and returns a promise of `convert`(its value), called on the
+// JavaScript thread. It does not use libuv's pool: an executor's loop lasts as long as the job, and
+// four pool threads serve the whole process. `work` must not touch JavaScript. Exceptions from it,
+// or the lack of a thread, reject the promise (core/base/contain.h).
 template <typename T>
 Napi::Promise RunOnThread(Napi::Env env, std::function<Result<T>()> work,
                           std::function<Napi::Value(Napi::Env, T&)> convert) {
@@ -75,7 +74,7 @@ Napi::Promise RunOnThread(Napi::Env env, std::function<Result<T>()> work,
     return Status::Ok();
   });
   if (started.ok()) {
-    static_cast<void>(call.release());  // the thread's, and then that of its settling
+    static_cast<void>(call.release());  // the thread owns it, then its settling
   } else {
     call->result.emplace(started);
     call->Settle(env);
@@ -84,7 +83,7 @@ Napi::Promise RunOnThread(Napi::Env env, std::function<Result<T>()> work,
   return promise;
 }
 
-// The same for work that yields nothing.
+// RunOnThread for work without a value.
 inline Napi::Promise RunOnThread(Napi::Env env, std::function<Status()> work) {
   return RunOnThread<bool>(
       env,

@@ -8,14 +8,14 @@
 #include <type_traits>
 #include <utility>
 
-// What crosses the border, each struct and each set of names once: from its table it is read,
-// checked and written (codec.h), and declared in src/native/gen (contract.h).
+// Describes each struct and each set of names that crosses the border, once: its table reads,
+// checks and writes it (codec.h) and declares it in src/native/gen (contract.h).
 
 namespace gnnd::node {
 
-// One field: how JavaScript calls it, where it lies (a pointer to a member, or a function from the
-// struct to the field or, for what is only written, to its value), and a sentence where the name
-// does not say it all.
+// One field: its name in JavaScript, its place (a pointer to a member, or a function from the
+// struct to the field or, if it is only written, to its value), and a sentence if the name does not
+// say it all.
 template <typename Get>
 struct Field {
   const char* name;
@@ -29,7 +29,7 @@ Field(const char*, Get, const char*) -> Field<Get>;
 
 template <typename... Gets>
 struct StructTable {
-  const char* type;  // in TypeScript
+  const char* type;  // the type in TypeScript
   const char* doc;
   std::tuple<Field<Gets>...> fields;
 };
@@ -42,7 +42,7 @@ template <typename... Gets>
 constexpr StructTable<Gets...> StructOf(const char* type, Field<Gets>... fields) {
   return {type, nullptr, {fields...}};
 }
-// The fields of a base class or of a message, then those of a struct of its own.
+// The fields of a base class or message, followed by those of the struct itself.
 template <typename... BaseGets, typename... Gets>
 constexpr StructTable<BaseGets..., Gets...> Extending(const std::tuple<Field<BaseGets>...>& base,
                                                       const char* type, Field<Gets>... fields) {
@@ -61,7 +61,7 @@ constexpr NameTable<Enum, kCount> NamesOf(const char* type,
   return {type, std::to_array(names)};
 }
 
-// Specialised for what crosses.
+// Specialised for each struct that crosses the border.
 struct NotThere {};
 template <typename Struct>
 inline constexpr NotThere kTable;
@@ -73,11 +73,11 @@ concept Tabled = !std::is_same_v<decltype(kTable<T>), const NotThere>;
 template <typename T>
 concept Named = !std::is_same_v<decltype(kNames<T>), const NotThere>;
 
-// What a field holds.
+// The type of a field.
 template <typename Struct, typename Get>
 using FieldType = std::remove_cvref_t<std::invoke_result_t<Get, const Struct&>>;
 
-// 'A' | 'B'
+// A TypeScript union: 'A' | 'B'.
 template <typename Enum>
 std::string UnionOf(const std::string& between = " | ") {
   std::string text;

@@ -13,7 +13,7 @@
 #include "node/codec.h"
 #include "node/gen/job_spec.h"
 
-// The structs that more than one binding has, with their tables.
+// Structs that several bindings use, with their tables.
 
 namespace gnnd::node {
 
@@ -23,7 +23,7 @@ template <>
 inline constexpr auto kNames<FeatureType> = NamesOf<FeatureType>(
     "FeatureDtype", {{"float32", FeatureType::kFloat32}, {"float16", FeatureType::kFloat16}});
 
-using DatasetTask = gnnd::Task;  // in this namespace a Task is work for a thread
+using DatasetTask = gnnd::Task;  // here, Task means work for a thread
 
 template <>
 inline constexpr auto kNames<DatasetTask> =
@@ -177,7 +177,7 @@ inline constexpr auto kTable<DeviceOptions> =
     StructOf("DeviceOptions", Field{"plugin", &DeviceOptions::plugin, "Empty: a CPU device."},
              Field{"budgetBytes", &DeviceOptions::budget_bytes, "Of its memory; 0: what is free."});
 
-// What both roles need to start.
+// The start options of both roles.
 struct ExecutorOptions {
   DatasetLocation dataset;
   SamplingOptions sampling;

@@ -2,7 +2,7 @@
 
 #include "node/contract.h"
 
-// What gnnd_core.node exports, one subject per file; src/native/gen declares it.
+// The exports of gnnd_core.node, one subject per file; src/native/gen declares them.
 
 namespace gnnd::node {
 

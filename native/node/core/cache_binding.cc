@@ -16,7 +16,7 @@
 #include "node/core/bindings.h"
 #include "node/core/sample_work.h"
 
-// Hotness. All functions sample whole epochs, so they are for child processes.
+// Hotness. All functions sample whole epochs, so only child processes call them.
 
 namespace gnnd::node {
 
@@ -59,7 +59,7 @@ inline constexpr auto kTable<RankOptions> = Extending(
           "Receives the order: .npy, uint32 [2, nodes]: the node of each rank, the rank of "
           "each node."});
 
-// How hot neighbours in an order are.
+// Mean hotness of consecutive nodes in an order.
 struct RankedRun {
   uint64_t rows = 0;
   double hotness = 0;
@@ -188,7 +188,7 @@ inline constexpr auto kTable<CacheReport> = StructOf(
 
 namespace {
 
-// That it may run on.
+// Number of cores that this process may run on.
 uint32_t CoresOfProcess() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -196,10 +196,10 @@ uint32_t CoresOfProcess() {
   return static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
 }
 
-// Everything that sampling epochs needs, opened. Not movable: parts point at each other.
+// Everything needed to sample epochs, opened. Not movable, because parts point at each other.
 class Bench {
  public:
-  // Of at most so many threads.
+  // Opens it for at most `most_threads` threads.
   Status Open(const FootprintOptions& options, uint32_t most_threads) {
     Dataset dataset = GNND_VALUE(Dataset::Open(options.dataset.folder, options.dataset.counts));
     Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
@@ -210,7 +210,7 @@ class Bench {
     dataset_ = std::move(dataset);
     const uint32_t batches =
         NumBatches(static_cast<uint32_t>(train_.size()), options.sampling.batch_size);
-    // Nobody knows what a plug-in's calls share with each other.
+    // Calls of a plug-in may share state, so only one thread makes them.
     const uint32_t threads = options.sampling.algorithm == Algorithm::kPlugin
                                  ? 1
                                  : PresampleThreads(most_threads, dataset_.num_nodes(), batches);
@@ -238,7 +238,7 @@ class Bench {
   std::unique_ptr<Presampler> presampler_;
 };
 
-// Of RankOptions or HotCurveOptions.
+// The request of RankOptions or HotCurveOptions.
 template <typename Options>
 RankRequest RequestOf(const Options& options) {
   RankRequest request;
@@ -277,7 +277,7 @@ Result<CacheReport> MakeReport(const CacheReportOptions& options) {
   request.reach = {options.sampling, options.sampling.batch_size};
   request.dump_folder = options.dump_folder;
   Bench bench;
-  // Its batches are looked at in order.
+  // The report reads batches in order, so one thread samples.
   GNND_TRY(bench.Open(options, 1));
   return ReportCache(request, bench.topology(), bench.train_nodes(), bench.presampler());
 }

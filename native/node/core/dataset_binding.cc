@@ -10,7 +10,7 @@
 #include "node/core/bindings.h"
 #include "node/tables.h"
 
-// Dataset files and the topology that is made of them.
+// Dataset files and the topology made from them.
 
 namespace gnnd::node {
 
@@ -58,7 +58,7 @@ inline constexpr auto kTable<TopologyOptions> =
 
 constexpr napi_type_tag kArrayCopyTag = {0x676E6E64'61727261ULL, 0x795F636F'70795F68ULL};
 
-// Shared, so that a step under way on its thread outlives the handle.
+// Shared, so that a step that runs on its thread outlives the handle.
 using SharedCopy = std::shared_ptr<ArrayCopy>;
 
 template <>

@@ -25,7 +25,7 @@
 #include "core/ledger/build_id.h"
 #include "node/core/bindings.h"
 
-// The process and the host: locks, cores, ties to the parent; and the codes of all failures.
+// The process and the host (locks, cores, ties to the parent), and the codes of all failures.
 
 namespace gnnd::node {
 
@@ -61,7 +61,7 @@ Status Pin(const std::vector<uint32_t>& cores) {
 Result<bool> DieWithParent(int parent_pid) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
     return SystemError(Code::kIo, "prctl(PR_SET_PDEATHSIG)");
-  // The parent may have died before the call above; then the signal never comes.
+  // If the parent died before the call above, the signal never comes.
   return getppid() == parent_pid;
 }
 
@@ -79,8 +79,8 @@ Result<std::optional<int>> LockFolder(const std::string& path, bool shared) {
   return claim->has_value() ? std::optional<int>((*claim)->Release()) : std::optional<int>();
 }
 
-// The soft limit alone, so that who debugs a process can raise it (prlimit). A pipe in
-// /proc/sys/kernel/core_pattern, such as systemd-coredump's, is not limited by it.
+// Sets only the soft limit, so that a debugger can raise it (prlimit). It does not limit a pipe in
+// /proc/sys/kernel/core_pattern, such as systemd-coredump's.
 Status NoCoreFile() {
   rlimit limit{};
   if (getrlimit(RLIMIT_CORE, &limit) != 0) return SystemError(Code::kIo, "getrlimit");
@@ -95,7 +95,7 @@ uint64_t WriteWhatGoes(int fd, const std::string& text, uint64_t wait_ms) {
 
 std::string BuildId() { return {kBuildId, strnlen(kBuildId, kBuildIdBytes)}; }
 
-// What glibc's heap has free it keeps: after a few hundred jobs hundreds of megabytes.
+// Returns glibc's free heap memory, which it keeps: hundreds of megabytes after a few hundred jobs.
 void ReturnMemory() {
 #ifdef __GLIBC__
   malloc_trim(0);

@@ -8,7 +8,7 @@
 #include "node/core/bindings.h"
 #include "node/tables.h"
 
-// Sizes that follow from a spec.
+// Sizes computed from a spec.
 
 namespace gnnd::node {
 
@@ -109,13 +109,13 @@ Result<EvaluationSizes> SizesOf(const EvaluationSizesOptions& options) {
   }
   const uint64_t ranks = options.ranked ? 1 : 0;
   if (TakesRows(spec.type)) {
-    // Rows are evaluated as they lie in their files: nothing is kept between evaluations.
+    // Evaluation reads rows from their files: nothing is kept between evaluations.
     const uint64_t most = std::max(counts.val, counts.test);
     return EvaluationSizes{(ranks + 1) * ((most + kRowsOfChunk - 1) / kRowsOfChunk), 0, 0, 0};
   }
   if (options.sampled) {
     const uint64_t most = std::max({counts.val, counts.test, uint64_t{1}});
-    // As a batch, and never beside one: no memory of its own.
+    // Runs like a batch, and never beside one, so it needs no memory of its own.
     return EvaluationSizes{(ranks + 1) * ((most + kEvalChunkSeeds - 1) / kEvalChunkSeeds), 0, 0, 0};
   }
   const EvalLayout layout = EvalLayout::Of(spec, counts.num_nodes);

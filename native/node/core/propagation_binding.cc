@@ -7,7 +7,7 @@
 #include "node/core/bindings.h"
 #include "node/tables.h"
 
-// Propagation: for child processes, apart from the sizes.
+// Propagation; except for the sizes, only child processes call it.
 
 namespace gnnd::node {
 
@@ -32,7 +32,7 @@ inline constexpr auto kTable<PropagationOperator> = StructOf(
     Field{"time", &PropagationOperator::time, "Of HEAT."},
     Field{"terms", &PropagationOperator::terms, "Of PPR and HEAT, the identity included."});
 
-// PropagationPlan with all 64 bits of its random seed.
+// A PropagationPlan whose random seed has all 64 bits.
 struct PlanFields {
   std::vector<PropagationOperator> operators;
   uint32_t hops = 0;

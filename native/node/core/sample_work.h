@@ -12,9 +12,9 @@
 
 namespace gnnd::node {
 
-// The sampler that `sampling` asks for: the same for a job's Samplers, for pre-sampling and for the
-// cache report. `layout` is that of this dataset (which must outlive the sampler) and sampling;
-// `favoured` outlives it, too.
+// The options of the sampler for `sampling`, which is the same for a job's Samplers, for
+// pre-sampling and for the cache report. `layout` belongs to this dataset and sampling; the dataset
+// and `favoured` must outlive the sampler.
 inline GraphSampler::Options GraphSamplerOptionsOf(const Dataset& dataset,
                                                    const SamplingOptions& sampling,
                                                    uint64_t random_seed,

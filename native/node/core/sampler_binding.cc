@@ -14,12 +14,12 @@
 #include "node/core/sample_work.h"
 #include "node/opened_device.h"
 
-// A Sampler's life.
+// The life of a Sampler.
 
 namespace gnnd::node {
 namespace {
 
-// Whether all batches up to this one were committed, in the numbers of batch keys.
+// Whether all batches up to this one are committed; epoch and batch as in batch keys.
 bool IsCommitted(const Segment& segment, uint32_t epoch, uint32_t batch) {
   const JobShape& shape = segment.shape();
   const uint64_t head = shape.CommittedBatches(segment.Version());
@@ -39,7 +39,7 @@ std::unique_ptr<SampleWork> WithReadingAhead(std::unique_ptr<SampleWork> work,
     return IsCommitted(segment, epoch, batch);
   };
   ahead.ask = [](std::span<const std::byte> bytes) { Advise(bytes, Advice::kWillNeed); };
-  // A row is a page or two at a random place; what lies around it is not wanted.
+  // A row is a page or two at a random place, so reading around it would be a waste.
   Advise(ahead.features.bytes(), Advice::kRandom);
   return std::make_unique<ReadingAhead>(std::move(work), std::move(ahead));
 }

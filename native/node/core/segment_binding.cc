@@ -16,10 +16,10 @@ namespace gnnd::node {
 
 constexpr napi_type_tag kSegmentTag = {0x676E6E64'7365676DULL, 0x656E745F'68616E64ULL};
 
-// Shared, so that a reclaim under way on its thread outlives a close.
+// Shared, so that a reclaim that runs on its thread outlives a close.
 using SharedSegment = std::shared_ptr<Segment>;
 
-// An open segment, closed explicitly, as an argument; `object` is what JavaScript holds.
+// An open segment as an argument; it is closed explicitly. `object` is JavaScript's handle.
 struct OpenSegment {
   Napi::Object object;
   SharedSegment segment;
@@ -41,7 +41,7 @@ struct Codec<OpenSegment> {
   }
 };
 
-// A new segment on its way to JavaScript.
+// Wraps a new segment for JavaScript.
 template <>
 struct Codec<SharedSegment> {
   static std::string Type() { return "SegmentHandle"; }

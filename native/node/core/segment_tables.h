@@ -13,7 +13,7 @@
 #include "core/ledger/segment.h"
 #include "node/tables.h"
 
-// What the daemon tells a segment and sees of it.
+// The values that the daemon writes to a segment and reads from it.
 
 namespace gnnd::node {
 
@@ -36,7 +36,7 @@ inline constexpr auto kNames<Phase> =
                                      {"FAILED", Phase::kFailed},
                                      {"REAPED", Phase::kReaped}});
 
-// What the daemon commands; the rest of Command is the executors' own way to stop.
+// The commands of the daemon; executors use the rest of Command themselves in order to stop.
 template <>
 inline constexpr auto kNames<Command> =
     NamesOf<Command>("SegmentCommand", {{"RUN", Command::kRun}, {"PAUSE", Command::kPause}});
@@ -151,12 +151,12 @@ inline constexpr auto kTable<WaitSnapshot> = StructOf(
     "Times", Field{"totalNs", &WaitSnapshot::wait_ns}, Field{"count", &WaitSnapshot::count},
     Field{"buckets", &WaitSnapshot::buckets, "By `waitBoundsSeconds`."});
 
-// The names of ExecutorStatus.stage, in the order of Stage.
+// Names of ExecutorStatus.stage, in the order of Stage.
 inline constexpr const char* kStageNames[kNumStages] = {"SAMPLE",  "MARK",  "COPY",  "PRUNE",
                                                         "EXTRACT", "TRAIN", "APPLY", "EVALUATE"};
 inline constexpr const char* kWaitSideNames[kNumWaitSides] = {"ENQUEUE", "DEQUEUE", "DUE", "TURN",
                                                               "EXTRACT"};
-// In the order of Counter.
+// Names in the order of Counter.
 inline constexpr const char* kCounterNames[] = {"batchesSampled",
                                                 "batchesTaken",
                                                 "batchesTrained",
@@ -242,7 +242,7 @@ inline std::string NameOfActivity(uint32_t activity) {
   return activity == static_cast<uint32_t>(Activity::kIdle) ? "IDLE" : "WAIT";
 }
 
-// An executor as the snapshot of its segment shows it.
+// An executor in the snapshot of its segment.
 struct ExecutorView : ExecutorSnapshot {
   bool has_turn = false;
 };
@@ -266,7 +266,7 @@ inline constexpr auto kTable<ExecutorView> = StructOf(
 inline std::vector<ExecutorView> ExecutorsOf(const SegmentSnapshot& snapshot) {
   std::vector<ExecutorView> views;
   for (const ExecutorSnapshot& executor : snapshot.executors) {
-    // Only a device that a Sampler and a standby Trainer share has a turn.
+    // Only a device that a Sampler shares with a standby Trainer has a turn.
     const bool standby_holds = (snapshot.turns[executor.device] & kTurnStandbyHolds) != 0;
     const bool holds =
         executor.role == Role::kTrainer || standby_holds == (executor.role == Role::kStandby);
@@ -299,7 +299,7 @@ inline std::optional<EvaluationProgress> ProgressOf(const SegmentSnapshot& snaps
                             run.epoch, snapshot.evaluation_done, snapshot.evaluation_total};
 }
 
-// Batches of the epoch in progress that are in this state.
+// Number of batches in this state in the present epoch.
 template <BatchState kState>
 uint64_t CountOf(const SegmentSnapshot& snapshot) {
   return snapshot.states[static_cast<uint32_t>(kState)];

@@ -2,7 +2,7 @@
 
 #include "node/contract.h"
 
-// What gnnd_train.node exports, one subject per file; src/native/gen declares it.
+// The exports of gnnd_train.node, one subject per file; src/native/gen declares them.
 
 namespace gnnd::node {
 

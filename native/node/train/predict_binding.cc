@@ -90,7 +90,7 @@ Status Predict(const PredictOptions& options) {
 }
 
 Task<void> ModelPredict(const PredictOptions& options) {
-  // Shared: the parameters may be large.
+  // Shared instead of copied, because the parameters may be large.
   return {[shared = std::make_shared<PredictOptions>(options)] { return Predict(*shared); }};
 }
 

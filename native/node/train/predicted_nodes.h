@@ -10,7 +10,7 @@
 #include "core/graph/npy.h"
 #include "node/tables.h"
 
-// Which nodes are predicted.
+// The selection of nodes to predict.
 
 namespace gnnd::node {
 
@@ -23,7 +23,7 @@ inline constexpr auto kNames<PredictedNodes> =
                                                {"TEST", PredictedNodes::kTest},
                                                {"LISTED", PredictedNodes::kListed}});
 
-// Of a file of uint32, ascending, each once.
+// Reads a file of uint32 node ids, ascending and distinct.
 inline Result<std::vector<uint32_t>> ListedNodes(const std::string& path) {
   const NpyArray array = GNND_VALUE(NpyArray::Open(path));
   GNND_TRY(array.Expect({NpyType::kUint32}, {array.size()}));
@@ -34,8 +34,8 @@ inline Result<std::vector<uint32_t>> ListedNodes(const std::string& path) {
   return nodes;
 }
 
-// Ascending, each once. `list` is a file of uint32 for kListed. kDatasetCorrupt when that has a
-// node that is not in the graph.
+// The nodes to predict, ascending and distinct. `list` is a file of uint32 for kListed.
+// kDatasetCorrupt if it has a node that is not in the graph.
 inline Result<std::vector<uint32_t>> NodesOf(const Dataset& dataset, PredictedNodes which,
                                              const std::string& list) {
   std::vector<uint32_t> nodes;

@@ -17,7 +17,7 @@
 #include "train/work/rows_work.h"
 #include "train/work/torch_work.h"
 
-// A Trainer's life.
+// The life of a Trainer.
 
 namespace gnnd::node {
 
@@ -54,7 +54,7 @@ template <>
 inline constexpr auto kNames<DeviceSplits> = NamesOf<DeviceSplits>(
     "DeviceRowSplits", {{"ALL", DeviceSplits::kAll}, {"TRAIN", DeviceSplits::kTrain}});
 
-// Where batches are rows.
+// Options of jobs whose batches are rows.
 struct RowOptions {
   std::string folder;
   uint32_t chunk = 1;
@@ -71,7 +71,7 @@ inline constexpr auto kTable<RowOptions> = StructOf(
     Field{"deviceSplits", &RowOptions::device_splits,
           "What a device holds, where that is the tier."});
 
-// Of an inference: what its Trainers predict in place of evaluating.
+// Options of inference: the nodes that its Trainers predict instead of evaluating.
 struct PredictionOptions {
   PredictionPlace place;
   PredictedNodes nodes = PredictedNodes::kAll;
@@ -87,7 +87,7 @@ inline constexpr auto kTable<PredictionOptions> = StructOf(
     Field{"logits", [](auto& options) -> auto& { return options.place.logits; }},
     Field{"probabilities", [](auto& options) -> auto& { return options.place.probabilities; }});
 
-// What of history a Trainer is told beside the memory that it shares.
+// Options of a Trainer's history, besides the memory that Trainers share.
 struct HistoryOptions {
   HistoryConfig own;
   uint32_t levels = 0;
@@ -144,7 +144,7 @@ inline constexpr auto kTable<ProbeOptions> =
 
 namespace {
 
-// The user's model, where the options name one.
+// The user's model, if the options name one.
 ScriptOptions ScriptOf(const ModelOptions& model, bool weighted) {
   return {model.script.path, model.script.sha256, model.num_layers,
           model.in_dim,      model.out_dim,       weighted};
@@ -154,7 +154,7 @@ std::string ListOf(const PredictionOptions& prediction) {
   return prediction.place.folder + "/targets.npy";
 }
 
-// What the Trainer computes with, of an opened dataset.
+// The options of the Trainer's computation, from an opened dataset.
 TrainOptions TrainOptionsOf(const TrainerOptions& options, const Dataset& dataset,
                             const Topology& topology) {
   const SamplerOptions& sampler = options.sampling;
@@ -170,18 +170,18 @@ TrainOptions TrainOptionsOf(const TrainerOptions& options, const Dataset& datase
   train.features = dataset.features();
   train.targets = TargetsOf(dataset);
   train.topology = topology.view();
-  // Draws by edge weight estimate weighted means; evaluation takes those.
+  // Draws by edge weight estimate weighted means, so evaluation computes weighted means, too.
   if (weighted_draws) train.edge_weights = dataset.edge_weights();
   train.val_nodes = dataset.val();
   train.test_nodes = dataset.test();
-  // Descriptor 0 is never a scratch: it says that there is none.
+  // Descriptor 0 means that there is no scratch.
   if (options.evaluation.scratch_fd != 0) train.eval_place.fd = options.evaluation.scratch_fd;
   if (options.evaluation.sampled) train.eval_sampler = options.evaluation.sampling;
   train.features_on_disk = options.cache.features_on_disk;
   return train;
 }
 
-// Predicts and evaluates nothing.
+// Makes the Trainer predict, and evaluate nothing.
 Status PredictInstead(const PredictionOptions& prediction, const Dataset& dataset,
                       TrainOptions* train) {
   train->val_nodes = train->test_nodes = {};
@@ -191,7 +191,7 @@ Status PredictInstead(const PredictionOptions& prediction, const Dataset& datase
   return Status::Ok();
 }
 
-// All nodes and lists of nodes need a propagation of all nodes; a split is in that of its job.
+// Listed nodes and all nodes need a propagation of all nodes; a split is in that of its job.
 Result<RowsToPredict> RowsToPredictOf(const PredictionOptions& prediction,
                                       const DatasetCounts& counts) {
   RowsToPredict rows;
@@ -217,10 +217,10 @@ Result<RowsToPredict> RowsToPredictOf(const PredictionOptions& prediction,
   return rows;
 }
 
-// A Trainer of models over rows: it needs neither the graph nor its features.
+// Runs a Trainer of models over rows, which needs neither the graph nor its features.
 Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kSlotsReadOnly));
-  // Predictions compute on the host's memory.
+  // Predictions are computed in the host's memory.
   const bool predicts = !options.prediction.place.folder.empty();
   const OpenedDevice opened =
       predicts ? OpenedDevice() : GNND_VALUE(OpenedDevice::Open(options.device));
@@ -260,8 +260,8 @@ HistoryUse HistoryOf(const HistoryOptions& options, const Segment& segment) {
   return use;
 }
 
-// The host's tier of features, mapped and registered with the device. One that is refused is no
-// error: the line is for the log, and rows are staged.
+// The host's tier of features, mapped and registered with the device. A refusal is no error: it is
+// logged, and rows are staged instead.
 Result<HostTier> AttachHostTier(int fd, const RowTable& features, const Registrar& registrar) {
   HostTier tier = GNND_VALUE(HostTier::Attach(fd, features, &registrar));
   if (tier.seen() == nullptr) {
@@ -307,7 +307,7 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
     train.hot_order = hot.order();
     train.hot_ranks = hot.ranks();
     if (opened.device == nullptr) {
-      // Unless they lie in history's memory.
+      // Cached rows in history's memory need no cache.
       train.cache_rows = is_beside ? 0 : options.cache.rows;
     } else {
       train.device.cache_bytes = options.cache.rows * train.features.row_bytes();
@@ -322,7 +322,7 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
   }
   std::unique_ptr<TorchWork> work = GNND_VALUE(TorchWork::Create(train));
   const Result<LoopEnd> end = RunTrainerLoop(segment, options.executor, *work, options.prefetch);
-  // Before the rows go. Who dies does not come here: the daemon sees to it.
+  // Withdraws before the rows go. A process that dies does not come here: the daemon does it then.
   shares.Withdraw(train.device.placement.device, self.incarnation);
   return end;
 }
