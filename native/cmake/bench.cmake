@@ -8,7 +8,7 @@ endfunction()
 
 file(GLOB benches CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/native/*_bench.cc)
 if(NOT GNND_BENCH)
-  # That of devices is a part of bench/gpu-check, which tests rehearse.
+  # The benchmark of devices belongs to bench/gpu-check, which tests rehearse.
   list(FILTER benches INCLUDE REGEX "/device_bench[.]cc$")
 endif()
 foreach(source IN LISTS benches)

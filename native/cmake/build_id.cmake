@@ -1,6 +1,6 @@
 # gnnd_build_id: a digest of all sources and options that decide bits (write_build_id.cmake). Attach
 # refuses a segment of another build, so a replaced package cannot join a running job. It is made
-# when a source changes, without configuring anew.
+# anew when a source changes, without another run of CMake.
 file(GLOB_RECURSE bit_sources CONFIGURE_DEPENDS LIST_DIRECTORIES false ${CMAKE_SOURCE_DIR}/native/*)
 list(FILTER bit_sources EXCLUDE REGEX "^${CMAKE_SOURCE_DIR}/native/test/")
 set(bit_options ${CMAKE_BINARY_DIR}/build_options.txt)
@@ -15,7 +15,7 @@ add_custom_command(
 add_library(gnnd_build_id OBJECT ${CMAKE_BINARY_DIR}/build_id.cc)
 target_link_libraries(gnnd_build_id PRIVATE gnnd_options)
 
-# Further lines may be appended to GNND_BITS (train.cmake does); they are read when all is known.
+# Other files may append lines to GNND_BITS (train.cmake does); they are read when all are known.
 string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
 set_target_properties(gnnd_build_id PROPERTIES GNND_BITS
   "compiler ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_SYSTEM_PROCESSOR};\

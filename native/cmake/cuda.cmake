@@ -1,8 +1,8 @@
-# Kernels: native/cuda/*.cu. Whatever the machine, the C++ compiler makes them of what stands for a
-# GPU in tests and simulated devices (gnnd_shim, native/cuda/shim/shim.h):
-#   gnnd_shim_kernels   host functions, to be linked with gnnd_shim
-# Where there is nvcc it makes them of device code, for all architectures, without a warning:
-#   gnnd_cuda_kernels   a static library, built when asked for
+# Kernels: native/cuda/*.cu. On every machine the C++ compiler makes them for the stand-in of a GPU
+# in tests and simulated devices (gnnd_shim, native/cuda/shim/shim.h):
+#  gnnd_shim_kernels   host functions, to be linked with gnnd_shim
+# With nvcc there is also device code, for all architectures, compiled without a warning:
+#  gnnd_cuda_kernels   a static library, built on demand
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/cuda/*.cu)
 
 set(shim_sources
@@ -10,7 +10,7 @@ set(shim_sources
 add_library(gnnd_shim STATIC EXCLUDE_FROM_ALL ${shim_sources})
 target_link_libraries(gnnd_shim PRIVATE gnnd_options)
 if(GNND_SANITIZE MATCHES "thread")
-  # It tells ThreadSanitizer what fibers are; its own work is none of theirs. Options of sources
+  # The shim tells ThreadSanitizer about fibers, and is not instrumented itself. Options of sources
   # come last.
   set_source_files_properties(${shim_sources} PROPERTIES
     COMPILE_DEFINITIONS GNND_SHIM_TSAN COMPILE_OPTIONS -fno-sanitize=thread)
@@ -24,7 +24,7 @@ endif()
 
 find_program(GNND_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_HOME PATH_SUFFIXES bin)
 if(GNND_NVCC AND cuda_sources)
-  # Those that this nvcc knows: Blackwell since 12.8; 13 has dropped what is older than Turing.
+  # Only architectures that this nvcc knows: Blackwell since 12.8; 13 dropped all before Turing.
   execute_process(COMMAND ${GNND_NVCC} --version OUTPUT_VARIABLE nvcc_version)
   string(REGEX MATCH "release ([0-9]+\\.[0-9]+)" unused "${nvcc_version}")
   set(known_architectures "75;80;86;89;90")
@@ -32,7 +32,7 @@ if(GNND_NVCC AND cuda_sources)
     list(APPEND known_architectures 100 120)
   endif()
   set(GNND_CUDA_ARCHITECTURES "${known_architectures}" CACHE STRING "Architectures of gnnd_cuda")
-  # Machine code of each; of the last also PTX, which later architectures compile for themselves.
+  # Machine code for each; for the last one also PTX, which newer GPUs compile for themselves.
   set(nvcc_code "")
   foreach(architecture IN LISTS GNND_CUDA_ARCHITECTURES)
     list(APPEND nvcc_code -gencode arch=compute_${architecture},code=sm_${architecture})
@@ -47,7 +47,7 @@ if(GNND_NVCC AND cuda_sources)
       OUTPUT ${object}
       COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/cuda
       COMMAND ${GNND_NVCC} -std=c++20 -O3 ${nvcc_code} --expt-relaxed-constexpr
-        # No contraction, as everywhere (options.cmake): bits.
+        # No contraction, as in options.cmake, because it changes bits.
         -fmad=false -Werror all-warnings
         -Xcompiler -Wall,-Wextra,-Werror,-fPIC,-fvisibility=hidden,-ffp-contract=off,${GNND_PREFIX_MAP}
         -I${CMAKE_SOURCE_DIR}/native -MD -MF ${object}.d -c ${source} -o ${object}

@@ -1,5 +1,5 @@
-# Device plug-ins (include/gnnd/device_plugin.h): gnnd_sim always, gnnd_cuda where there is nvcc. One
-# symbol of each is visible, and what is above their libraries is compiled once.
+# Device plug-ins (include/gnnd/device_plugin.h): gnnd_sim always, gnnd_cuda if there is nvcc. Each
+# exports one symbol, and the code above their libraries is compiled once.
 file(GLOB device_plugin_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/cuda/plugin/*.cc)
 add_library(gnnd_device_plugin OBJECT EXCLUDE_FROM_ALL ${device_plugin_sources})
 target_link_libraries(gnnd_device_plugin PRIVATE gnnd_options)
@@ -20,8 +20,8 @@ target_link_libraries(gnnd_sim_parts PRIVATE gnnd_options)
 set(sim_pose ${CMAKE_SOURCE_DIR}/native/cuda/sim/pose)
 gnnd_device_plugin(gnnd_sim $<TARGET_OBJECTS:gnnd_sim_parts> ${sim_pose}/simulated.cc)
 target_link_libraries(gnnd_sim PRIVATE gnnd_shim_kernels gnnd_shim)
-# The same devices under CUDA's name, for rehearsals of what there is for GPUs (bench/gpu-check). In
-# a folder of its own: nobody takes it for the plug-in of a GPU.
+# The simulated devices under CUDA's name, for rehearsals of GPU tools (bench/gpu-check). It has a
+# folder of its own, so that nobody takes it for the plug-in of a GPU.
 if(GNND_TESTS)
   gnnd_device_plugin(gnnd_posing $<TARGET_OBJECTS:gnnd_sim_parts> ${sim_pose}/cuda.cc)
   set_target_properties(gnnd_posing PROPERTIES
@@ -29,7 +29,7 @@ if(GNND_TESTS)
   target_link_libraries(gnnd_posing PRIVATE gnnd_shim_kernels gnnd_shim)
 endif()
 
-# CUDA's runtime is linked statically: the plug-in needs no file of the toolkit to load.
+# CUDA's runtime is linked statically, so the plug-in loads without any file of the toolkit.
 if(TARGET gnnd_cuda_kernels)
   execute_process(COMMAND ${GNND_NVCC} --dryrun -x cu -c /dev/null -o /dev/null
     ERROR_VARIABLE nvcc_says RESULT_VARIABLE nvcc_failed)
@@ -54,7 +54,7 @@ if(TARGET gnnd_cuda_kernels AND GNND_CUDART)
   message(STATUS "CUDA in ${cuda_root}: gnnd_cuda for ${cuda_architectures}")
 endif()
 
-# What asks a plug-in which devices there are, in a process of its own.
+# Asks a plug-in which devices there are, in a process of its own.
 add_executable(gnnd_probe ${CMAKE_SOURCE_DIR}/native/probe/main.cc)
 set_target_properties(gnnd_probe PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 target_link_libraries(gnnd_probe PRIVATE gnnd_core)

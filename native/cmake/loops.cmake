@@ -7,9 +7,9 @@ function(gnnd_loops set)
   add_library(gnnd_loops_${set} OBJECT ${loop_sources})
   target_link_libraries(gnnd_loops_${set} PRIVATE gnnd_options)
   target_compile_definitions(gnnd_loops_${set} PRIVATE GNND_SET=${set})
-  # Never without optimisation: what is inline in a header would become a weak symbol, of which the
-  # linker may keep the wide copy for everybody (test/process/native-symbols).
-  # Vectors are passed between inlined functions only: their calling convention does not matter.
+  # Never without optimisation: inline functions of headers would become weak symbols, of which the
+  # linker may keep the wide copy for everybody (test/process/native-symbols). Vectors are passed
+  # between inlined functions only, so their calling convention does not matter.
   target_compile_options(gnnd_loops_${set} PRIVATE ${ARGN} -Wno-psabi -fno-math-errno -fno-trapping-math $<$<CONFIG:Debug>:-O2>)
   set(loop_objects ${loop_objects} $<TARGET_OBJECTS:gnnd_loops_${set}> PARENT_SCOPE)
 endfunction()

@@ -1,4 +1,4 @@
-# The two addons. Headers are those of npm packages, wherever npm put them.
+# The two addons. Their headers come from npm packages, wherever npm put them.
 set(GNND_NODE_API "${CMAKE_SOURCE_DIR}/node_modules/node-api-headers/include;${CMAKE_SOURCE_DIR}/node_modules/node-addon-api"
   CACHE STRING "Folders of node_api.h and napi.h")
 add_library(node_api INTERFACE)

@@ -1,12 +1,12 @@
-# gnnd_options: what every target of ours compiles with.
+# gnnd_options: the compile options of every target of ours.
 add_library(gnnd_options INTERFACE)
 target_include_directories(gnnd_options INTERFACE ${CMAKE_SOURCE_DIR}/native)
 target_compile_options(gnnd_options INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -fvisibility=hidden
-  # Contracting a*b+c differs between call sites of one inline function; bits must not.
+  # Contracting a*b+c differs between call sites of one inline function, but bits must not.
   -ffp-contract=off)
 if(GNND_SANITIZE)
-  # -Wno-error: GCC warns of what its own instrumentation looks like; the plain build judges ours.
+  # -Wno-error: GCC warns about its own instrumentation; the plain build checks our code.
   target_compile_options(gnnd_options INTERFACE
     -Wno-error -fsanitize=${GNND_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -UNDEBUG)
   target_link_options(gnnd_options INTERFACE -fsanitize=${GNND_SANITIZE})

@@ -1,3 +1,3 @@
-# gnnd_reference: samplers written for reading, which tests and benchmarks compare with.
+# gnnd_reference: samplers written for readability, with which tests and benchmarks compare.
 add_library(gnnd_reference STATIC ${CMAKE_SOURCE_DIR}/native/test/support/reference.cc)
 target_link_libraries(gnnd_reference PUBLIC gnnd_core)

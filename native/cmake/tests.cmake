@@ -11,7 +11,7 @@ file(GLOB_RECURSE core_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/c
 gnnd_test(gnnd_core_test ${core_tests} ${CMAKE_SOURCE_DIR}/native/test/core/ledger/segment_model.cc)
 target_link_libraries(gnnd_core_test PRIVATE gnnd_reference)
 
-# The devices' plug-ins: their own parts, and the table as gnnd sees it.
+# Tests of device plug-ins: their own parts, and their table as gnnd sees it.
 file(GLOB_RECURSE device_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/device/*_test.cc)
 file(GLOB sim_parts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/cuda/sim/script.cc
   ${CMAKE_SOURCE_DIR}/native/cuda/plugin/failure.cc ${CMAKE_SOURCE_DIR}/native/cuda/runtime/nvml.cc)
@@ -21,7 +21,7 @@ add_library(gnnd_fake_nvml MODULE ${CMAKE_SOURCE_DIR}/native/test/device/fake_nv
 set_target_properties(gnnd_fake_nvml PROPERTIES
   PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 add_dependencies(gnnd_device_test gnnd_sim gnnd_posing gnnd_fake_nvml)
-# Kernels beside their twins of core, run as fibers.
+# Tests of kernels beside their twins in core; kernels run as fibers.
 file(GLOB cuda_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/cuda/*_test.cc)
 gnnd_test(gnnd_cuda_test ${cuda_tests})
 target_link_libraries(gnnd_cuda_test PRIVATE gnnd_reference gnnd_shim)
@@ -29,7 +29,7 @@ if(TARGET gnnd_shim_kernels)
   target_link_libraries(gnnd_cuda_test PRIVATE gnnd_shim_kernels)
 endif()
 
-# Samplers as users write them, in C11 and with nothing but the public header.
+# Samplers as users write them: in C11, with nothing but the public header.
 enable_language(C)
 file(GLOB plugin_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/plugins/*.c)
 foreach(source IN LISTS plugin_sources)
@@ -44,8 +44,8 @@ foreach(source IN LISTS plugin_sources)
   add_dependencies(gnnd_core_test gnnd_plugin_${name})
 endforeach()
 
-# The segment's protocol with its failpoints compiled in: executors die at named points, and rules are
-# dropped one at a time. It compiles the protocol anew and must not link gnnd_core.
+# The segment's protocol with its failpoints compiled in: executors die at named points, and rules
+# are dropped one at a time. It compiles the protocol anew and must not link gnnd_core.
 file(GLOB fault_sources CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/native/core/ledger/*.cc
   ${CMAKE_SOURCE_DIR}/native/core/image/*.cc
@@ -67,7 +67,7 @@ if(GNND_TRAIN)
   gnnd_test(gnnd_train_test ${train_tests})
   target_link_libraries(gnnd_train_test PRIVATE gnnd_train)
   add_dependencies(gnnd_train_test gnnd_sim gnnd_posing)
-  # Those of them that a GPU may take, where compiling all would take its time (bench/gpu-check).
+  # The tests that may use a GPU, for bench/gpu-check, where compiling all would take too long.
   list(FILTER train_tests INCLUDE REGEX "/device_[a-z_]*test\\.cc$")
   add_executable(gnnd_train_device_test EXCLUDE_FROM_ALL
     ${CMAKE_SOURCE_DIR}/native/test/main.cc ${train_tests})

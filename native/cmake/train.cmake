@@ -1,7 +1,7 @@
-# gnnd_train: the only place that knows libtorch. Torch is taken from the wheel of GNND_PYTHON
-# without importing it and without find_package(Torch), which would drag in CUDA's toolchain.
-# Libraries of wheels are found through links beside what is built, so that it runs wherever
-# deploy/setup.mjs makes these links: prebuilt files of `npm pack` have no path of this machine.
+# gnnd_train: the only target that knows libtorch. Torch is taken from the wheel of GNND_PYTHON
+# without importing it and without find_package(Torch), which would need CUDA's toolchain. Libraries
+# of wheels are found through links beside the built files, so that these run wherever
+# deploy/setup.mjs makes such links: prebuilt files of `npm pack` contain no path of this machine.
 function(gnnd_wheel_link name folder)
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
   file(CREATE_LINK ${folder} ${CMAKE_BINARY_DIR}/lib/${name} SYMBOLIC)
@@ -32,13 +32,13 @@ target_include_directories(torch_wheel SYSTEM INTERFACE
   ${torch_dir}/include ${torch_dir}/include/torch/csrc/api/include)
 target_link_directories(torch_wheel INTERFACE ${torch_dir}/lib)
 target_link_libraries(torch_wheel INTERFACE torch_cpu c10)
-# A PyTorch with CUDA registers its kernels when these are loaded, though nothing here names them.
-# Nothing of CUDA is included: its headers want the toolkit.
+# A PyTorch with CUDA registers its kernels when these libraries are loaded, although no code here
+# names them. No header of CUDA is included, because those need the toolkit.
 if(EXISTS ${torch_dir}/lib/libtorch_cuda.so)
   target_link_libraries(torch_wheel INTERFACE
     -Wl,--push-state,--no-as-needed,-ltorch_cuda,-lc10_cuda,--pop-state)
 endif()
-# DT_RPATH, not DT_RUNPATH: a stray LD_LIBRARY_PATH must not bring another libtorch.
+# DT_RPATH, not DT_RUNPATH, so that a stray LD_LIBRARY_PATH cannot bring another libtorch.
 target_link_options(torch_wheel INTERFACE -Wl,--disable-new-dtags)
 gnnd_wheel_link(torch ${torch_dir}/lib)
 
@@ -47,8 +47,8 @@ target_include_directories(openblas_wheel SYSTEM INTERFACE ${openblas_dir}/inclu
 target_link_libraries(openblas_wheel INTERFACE ${openblas_dir}/lib/libscipy_openblas.so)
 gnnd_wheel_link(openblas ${openblas_dir}/lib)
 
-# oneDNN (train/ops/product.h) from its wheels beside them, which there are for x86-64 only;
-# without it all products run on OpenBLAS.
+# oneDNN (train/ops/product.h) from its wheels, which exist for x86-64 only; without it all products
+# run on OpenBLAS.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   execute_process(
     COMMAND ${GNND_PYTHON} -c
@@ -61,7 +61,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   get_filename_component(onednn_dir ${onednn_library} DIRECTORY)
   set_property(TARGET gnnd_build_id APPEND PROPERTY GNND_BITS "oneDNN ${onednn_version}")
   add_library(onednn_wheel INTERFACE)
-  # Before torch's, which has the headers of another version.
+  # Comes before torch's headers, which include those of another version.
   target_include_directories(onednn_wheel SYSTEM BEFORE INTERFACE ${onednn_include})
   target_compile_definitions(onednn_wheel INTERFACE GNND_ONEDNN)
   target_link_libraries(onednn_wheel INTERFACE ${onednn_library})
@@ -78,7 +78,7 @@ target_link_libraries(gnnd_train PUBLIC gnnd_core onednn_wheel torch_wheel openb
 target_compile_options(gnnd_train PRIVATE -fopenmp)
 target_link_options(gnnd_train PUBLIC -fopenmp)
 
-# What asks libtorch which devices it computes on, in a process of its own.
+# Asks libtorch on which devices it computes, in a process of its own.
 add_executable(gnnd_torch_probe ${CMAKE_SOURCE_DIR}/native/probe/torch.cc)
 set_target_properties(gnnd_torch_probe PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 target_link_libraries(gnnd_torch_probe PRIVATE gnnd_options torch_wheel)

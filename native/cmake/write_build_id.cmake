@@ -1,7 +1,7 @@
-# Writes what decides bits, a line each with its digest, into OUT/build_id.txt, and the digest of
-# that text as the build id into OUT/build_id.cc.
+# Writes a line with the digest of each input that decides bits into OUT/build_id.txt, and the
+# digest of that text as the build id into OUT/build_id.cc.
 #   cmake -DROOT=<repository> -DOPTIONS=<file> -DOUT=<folder> -P write_build_id.cmake
-# Everything under native/ counts but its tests: comments, too, which costs nothing but a rebuild.
+# Everything under native/ counts except tests; comments, too, which costs only a rebuild.
 file(GLOB_RECURSE sources RELATIVE ${ROOT} LIST_DIRECTORIES false ${ROOT}/native/*)
 list(FILTER sources EXCLUDE REGEX "^native/test/")
 list(APPEND sources CMakeLists.txt)
