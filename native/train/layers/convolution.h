@@ -8,20 +8,20 @@
 
 namespace gnnd {
 
-// weight (sum over edges of x) + weight_self x_self + bias, where the layer has the latter two.
+// Computes weight (sum over edges of x) + weight_self x_self + bias, the latter two if present.
 struct ConvolutionWeights {
   at::Tensor weight;
   at::Tensor weight_self;
   at::Tensor bias;
 };
 
-// `wide`: float32 whatever the rows are.
+// `wide`: computes in float32, whatever the type of the rows.
 at::Tensor Convolve(const LayerContext& context, const ConvolutionWeights& weights,
                     const at::Tensor& x, bool wide);
-// From what was gathered of features.
+// Convolve for features that extraction has gathered already.
 at::Tensor ConvolveFused(const LayerContext& context, const ConvolutionWeights& weights,
                          const BottomInput& input, bool wide);
-// Into `out`, of an exact evaluation.
+// Convolve of an exact evaluation, into `out`.
 void ConvolveExactly(ExactRows* rows, const ConvolutionWeights& weights, const at::Tensor& out);
 
 }  // namespace gnnd

@@ -9,11 +9,11 @@
 #include "train/ops/affine.h"
 #include "train/ops/workspace.h"
 
-// What a layer's exact form computes with (train/evaluate/eval_layer.h has it).
+// The inputs of a layer's exact form, which train/evaluate/eval_layer.h implements.
 
 namespace gnnd {
 
-// One layer's tensors by their part; undefined where the model has none.
+// One layer's tensors by role; undefined if the model lacks one.
 class LayerParameters {
  public:
   const at::Tensor& operator[](TensorRole role) const {
@@ -26,7 +26,7 @@ class LayerParameters {
 };
 
 // Rows of a block of nodes, which a layer computes with their whole neighbourhoods, in float32 and
-// without gradients. What it hands out is valid until the block is done.
+// without gradients. Returned tensors are valid until the block is done.
 class ExactRows {
  public:
   virtual ~ExactRows() = default;
@@ -34,27 +34,27 @@ class ExactRows {
   virtual const ModelSpec& spec() const = 0;
   virtual uint32_t layer() const = 0;
   virtual const LayerParameters& parameters() const = 0;
-  // Whether the layer's transformed rows are there.
+  // Whether the layer's transformed rows exist.
   virtual bool transforms_first() const = 0;
   virtual Workspace* memory() = 0;
 
   const at::Tensor& operator[](TensorRole role) const { return parameters()[role]; }
   bool last() const { return layer() + 1 == spec().num_layers; }
 
-  // Uninitialised rows of the block.
+  // Uninitialised rows for the block.
   virtual at::Tensor Empty(uint64_t columns) = 0;
-  // Input rows of the block's own nodes.
+  // The input rows of the block's own nodes.
   virtual at::Tensor Input() = 0;
-  // What the block's nodes gather of input rows; the bottom layer's may be those of an evaluation
-  // before.
+  // The sums of input rows that the block's nodes gather; at the bottom layer they may come from an
+  // earlier evaluation.
   virtual at::Tensor Gathered() = 0;
-  // What they gather of transformed rows, by edge weights.
+  // Writes the sums of transformed rows that they gather, by edge weights.
   virtual void GatherTransformed(const at::Tensor& out) = 0;
-  // What they gather of transformed rows by attention: `destination` are the block's own parts of
-  // scores, where those are no numbers (PutScores). With queries a transformed row is a key with
-  // the value behind it.
+  // Writes the attention-weighted sums of transformed rows that they gather. `destination` holds
+  // the block's own parts of scores if these are rows, not numbers (PutScores). With queries, a
+  // transformed row is a key followed by the value.
   virtual void Attend(const at::Tensor& destination, const at::Tensor& out) = 0;
-  // Of a transformation: each row's scores by head, [heads, rows], as sources or as destinations.
+  // Stores the scores of transformed rows by head, [heads, rows], as sources or as destinations.
   enum class Side : uint32_t { kSource, kDestination };
   virtual void PutScores(Side side, const at::Tensor& scores) = 0;
 

@@ -9,8 +9,8 @@ namespace gnnd {
 namespace {
 
 // Xu et al., ICLR 2019: a perceptron of two layers on (1 + epsilon) times a row plus the sum of its
-// neighbours' rows. The perceptron's first matrix is thus a convolution's for neighbours, and 1 +
-// epsilon times itself for the row. Its hidden columns are the model's; none is normalised.
+// neighbours' rows. So the first matrix is a convolution's for neighbours, and 1 + epsilon times
+// itself for the row. The hidden columns are the model's; no hidden row is normalised.
 class Gin final : public Layer {
  public:
   at::Tensor Forward(const LayerContext& context, const at::Tensor& x) const override {
@@ -52,7 +52,7 @@ class Gin final : public Layer {
     return Affine(second, context.workspace);
   }
 
-  // What follows the perceptron's first layer: the model's activation alone.
+  // The spec after the perceptron's first layer: the model's activation and nothing else.
   static ModelSpec Within(const ModelSpec& of) {
     ModelSpec spec = of;
     spec.normalization = Normalization::kNone;

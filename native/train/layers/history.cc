@@ -21,7 +21,7 @@ using torch::autograd::variable_list;
 
 constexpr uint32_t kGrainRows = 256;
 
-// Of a batch's level so many rows at most are looked at, and compared: a sample that costs nothing.
+// Most rows per level that the similarity metric looks at, and compares: few enough to be free.
 constexpr uint32_t kMostLookedAt = 256;
 constexpr uint64_t kMostCompared = 64;
 
@@ -60,7 +60,7 @@ uint64_t RowBytes(const at::Tensor& rows) {
   return static_cast<uint64_t>(rows.size(1)) * rows.element_size();
 }
 
-// A copy in device memory; the original stays until the stream has run.
+// A copy in device memory; the original must stay until the stream has run.
 template <typename T>
 const T* CopiedIn(TrainStream* stream, const std::vector<T>& values, Workspace* workspace) {
   if (values.empty()) return nullptr;
@@ -69,7 +69,7 @@ const T* CopiedIn(TrainStream* stream, const std::vector<T>& values, Workspace* 
   return to;
 }
 
-// By way of the workspace: what torch allocated itself a device's copies do not know.
+// Copies by way of the workspace: a device's copies do not know memory that torch allocated.
 void CopyOut(TrainStream* stream, const at::Tensor& rows, Workspace* workspace,
              std::vector<std::byte>* to) {
   at::Tensor copy = EmptyIn(workspace, rows, rows.size(0), rows.size(1));
@@ -103,7 +103,7 @@ Status CheckHistory(const HistoryUse& use, const ModelSpec& spec, Precision prec
   return Invalid("history.p_grad: must be in [0, 1], is " + std::to_string(use.p_grad));
 }
 
-// {computed rows, the history's level} -> rows.
+// Autograd function from {computed rows, the history's level} to all rows of the level.
 class MergeFunction : public torch::autograd::Function<MergeFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& computed,
@@ -147,7 +147,7 @@ at::Tensor TrainerHistory::MergeOnHost(uint32_t level, const at::Tensor& compute
   return out;
 }
 
-// Gradients of computed rows; of all rows, their norms.
+// Returns the gradients of computed rows, and notes the norms of all rows' gradients.
 at::Tensor TrainerHistory::SplitOnHost(uint32_t level, const at::Tensor& grad,
                                        Workspace* workspace) {
   Level& mine = levels_[level];
@@ -225,7 +225,7 @@ at::Tensor TrainerHistory::SplitOnDevice(uint32_t level, const at::Tensor& grad,
   return to;
 }
 
-// Of gradients that a device has sent, once they are here.
+// Notes the norms of gradients that a device sends, after waiting for them.
 void TrainerHistory::NoteNorms() {
   stream_->Synchronize();
   for (uint32_t level = 1; level < kMaxHops; ++level) {
@@ -336,8 +336,8 @@ at::ScalarType TrainerHistory::RowType(uint32_t columns) const {
   return use_.config.row_bytes == columns * 2 ? at::kBFloat16 : at::kFloat;
 }
 
-// How far rows have moved since they were stored: of those that were computed all the same, being
-// seeds' or too old, with other neighbours drawn. Before the batch changes what is stored.
+// Measures how far rows have moved since they were stored: rows that were computed although they
+// are stored (seeds' or stale ones), with other neighbours drawn. Runs before the batch's update.
 void TrainerHistory::Compare(uint32_t level, HistoryUpdate* update) const {
   const Level& mine = levels_[level];
   const LevelRows& rows = pruner_.rows(level);
@@ -363,7 +363,7 @@ void TrainerHistory::Compare(uint32_t level, HistoryUpdate* update) const {
   update->compared += compared;
 }
 
-// Of the rows that are not seeds'; those keep nothing, and lose what others have kept of them.
+// Judges the rows that are not seeds'; seeds' rows are never kept, and stored ones are evicted.
 HistoryVerdict TrainerHistory::Judge(uint32_t level) const {
   const Level& mine = levels_[level];
   HistoryVerdict verdict =

@@ -19,44 +19,44 @@
 #include "train/ops/ops.h"
 #include "train/ops/workspace.h"
 
-// History in training (FreshGNN, PVLDB 17(6)): samples are pruned by it, layers read its rows in
-// place of computing them, and gradients say what it keeps. It lies in the host's memory, and so
-// samples are pruned there: a device is sent what is left, with the rows that were found, and sends
-// back computed rows and gradients of kept levels.
+// History in training (FreshGNN, PVLDB 17(6)): it prunes samples, layers read its rows instead of
+// computing them, and gradients decide which rows it keeps. It lies in the host's memory, so
+// pruning runs there: a device receives the pruned sample with the rows that were found, and
+// returns computed rows and gradients of kept levels.
 
 namespace gnnd {
 
-// One batch after the other: BringTo, Prune, Merge of each kept level in forward, Update.
+// Called batch by batch: BringTo, Prune, Merge of each kept level in forward, Update.
 class TrainerHistory {
  public:
-  // Null where nothing is kept. `stream`: what computes, where that is no processor; null.
+  // Null if nothing is kept. `stream` is the device's stream, or null if the processor computes.
   // kShmAllocationFailed.
   static Result<std::unique_ptr<TrainerHistory>> Of(const HistoryUse& use, const RowTable& features,
                                                     TrainStream* stream);
 
-  // A store of these; its cache lies in this history's memory, filled in, where the config says so,
-  // and the store must not be used after this object. Errors: those of HistoryCache::Create and
-  // FeatureStore::Create.
+  // Makes a store with these options; if the config says so, its cache lies in this history's
+  // memory, already filled, and the store must not outlive this object. Errors: those of
+  // HistoryCache::Create and FeatureStore::Create.
   Result<FeatureStore> MakeStore(FeatureStore::Options options);
 
-  // To the history that the batch at this point sees, and `store` to what its cache has by then.
+  // Brings the history, and the cache of `store`, to the version that this point's batch sees.
   Status BringTo(const BatchPoint& point, FeatureStore* store);
 
-  // The batch's sample without what is stored (prune.h); this object's until the next call.
+  // Prunes the batch's sample (prune.h); the result is valid until the next call.
   const Sample& Prune(const Sample& sample, HistoryReport* report);
 
   bool keeps(uint32_t level) const { return pruner_.keeps(level); }
   const LevelRows& rows(uint32_t level) const { return pruner_.rows(level); }
 
-  // The rows of a kept level as the layer above reads them, [computed + stored, columns]: those
-  // that the layer computed, without dropout, between those that are stored. No gradient goes into
-  // stored rows; the norms of all rows' gradients are noted in backward.
+  // Returns the rows of a kept level as the layer above reads them, [computed + stored, columns]:
+  // computed ones, without dropout, and stored ones, which get no gradient. Backward notes the
+  // norms of all rows' gradients.
   at::Tensor Merge(uint32_t level, const at::Tensor& computed, Workspace* workspace);
 
-  // Of rows of so many columns, as they are kept.
+  // The type in which rows with this many columns are kept.
   at::ScalarType RowType(uint32_t columns) const;
 
-  // After backward: notes which computed rows are stored and which stored ones forgotten.
+  // Called after backward: says which computed rows are stored and which stored ones forgotten.
   HistoryUpdate Update();
 
  private:
@@ -64,13 +64,13 @@ class TrainerHistory {
 
   TrainerHistory(const HistoryUse& use, const RowTable& features, TrainStream* stream);
 
-  // Of one kept level of the batch at hand.
+  // State of one kept level of the present batch.
   struct Level {
-    std::vector<uint32_t> row;  // of each row: its number among the computed ones
+    std::vector<uint32_t> row;  // for each row its number among the computed ones
     std::vector<uint8_t> is_stored;
     std::vector<float> norms;  // empty until backward
     at::Tensor computed;
-    // Of a device's; here until its stream has run.
+    // For a device; kept until its stream has run.
     std::vector<uint32_t> computed_at;
     std::vector<uint32_t> stored_at;
     std::vector<std::byte> stored_rows;

@@ -10,17 +10,17 @@
 
 namespace gnnd {
 
-// A Trainer's part in history; config.bytes 0: it keeps none.
+// A Trainer's use of history; config.bytes 0: none.
 struct HistoryUse {
   HistoryConfig config;
   std::byte* shared = nullptr;  // memory of a JobHistory; null: one of its own
-  HistoryFile file;             // where that memory is mapped from; read where features lie in it
-  uint32_t group = 1;           // batches of a step that share it
-  uint32_t levels = 0;          // bit l: rows that layer l gives are kept; 1 is the lowest
-  double p_grad = 0;            // share of a level's rows that is kept, by rising gradient
+  HistoryFile file;             // source of that memory's mapping, read if features lie in it
+  uint32_t group = 1;           // number of batches in a step, which share it
+  uint32_t levels = 0;          // bit l: rows of layer l's output are kept; 1 is the lowest
+  double p_grad = 0;  // share of a level's rows that is kept: those with the smallest gradients
 };
 
-// What cannot be kept; kInvalidArgument. `num_nodes` are the graph's.
+// kInvalidArgument for a history that cannot be kept. `num_nodes` is the graph's.
 Status CheckHistory(const HistoryUse& use, const ModelSpec& spec, Precision precision,
                     uint64_t num_nodes);
 

@@ -8,8 +8,8 @@
 namespace gnnd {
 namespace {
 
-// Moving one element through the aggregation costs about as much as so many multiply-adds in a GEMM
-// (0.2 to 0.5 ns against 0.03 to 0.05, by where the rows lie).
+// Cost of moving one element through the aggregation, in multiply-adds of a GEMM (0.2 to 0.5 ns
+// against 0.03 to 0.05 ns, depending on where the rows lie).
 constexpr uint64_t kMultiplyAddsPerGather = 8;
 
 }  // namespace
@@ -22,7 +22,7 @@ Model::Model(const ModelSpec& of, bool with_shares) : spec(of), shares(with_shar
 
 bool AggregatesFeatures(const ModelSpec& spec) {
   const ModelKind& kind = KindOf(spec.type);
-  // A residual needs own rows, which only layers that read them come by.
+  // A residual needs own rows, which only layers that read them have.
   return kind.gathers_features && (kind.reads_self() || !spec.residual);
 }
 

@@ -28,7 +28,7 @@ inline const Layer& LayerOf(ModelType type) {
     case ModelType::kTransformer:
       return TransformerLayer();
     default:
-      GNND_CHECK(false);  // takes no blocks
+      GNND_CHECK(false);  // a model over rows or a script has no layers over blocks
       return ConvolutionLayer();
   }
 }

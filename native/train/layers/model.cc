@@ -7,7 +7,7 @@
 namespace gnnd {
 namespace {
 
-// z plus the layer's own input rows, projected where the layer has a matrix for that.
+// Adds the layer's own input rows to z, through a projection if the layer has a matrix for that.
 at::Tensor AddResidual(const LayerContext& context, const at::Tensor& own, const at::Tensor& z) {
   const at::Tensor& projection = context[TensorRole::kResidual];
   if (!projection.defined()) return z.add(own);
@@ -19,10 +19,10 @@ at::Tensor AddResidual(const LayerContext& context, const at::Tensor& own, const
   return Affine(input, context.workspace);
 }
 
-// The rows of a kept level, of which the layer gave `computed`, with dropout.
+// The rows of a kept level, merged from `computed` and the history, with dropout.
 at::Tensor KeptRows(const Model& model, TrainerHistory* history, uint32_t level,
                     const at::Tensor& computed, const Sample& sample, Workspace* workspace) {
-  // A layer's rows may be wider than they are kept, by the order in which it was computed.
+  // A layer's rows may be wider than the kept ones, depending on the order of its computation.
   const at::ScalarType type = history->RowType(model.spec.hidden_dim);
   const at::Tensor merged = history->Merge(level, AsRowsOf(type, computed, workspace), workspace);
   const BatchKey key = sample.key();

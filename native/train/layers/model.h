@@ -14,13 +14,13 @@
 
 namespace gnnd {
 
-// The seeds' logits, [num_seeds, out_dim]. `parameters` are the model's tensors in manifest order,
-// all of the element type of `input`, or float32, as the logits then are, where that is bfloat16:
-// then hidden rows are bfloat16, too, and attention, norms and activations other than ReLU compute
-// in float32 between them. Dropout is keyed by the sample's batch key
+// Computes the seeds' logits, [num_seeds, out_dim]. `parameters` are the model's tensors in
+// manifest order, all of the element type of `input`, or float32 if that is bfloat16. In that case
+// hidden rows are bfloat16, logits float32, and attention, norms and activations other than ReLU
+// compute in float32 between them. Dropout is keyed by the sample's batch key
 // (core/kernels/dropout.h, attention.h). Tensors of the graph lie in `workspace` until its Reset.
 //
-// With a history the sample is what TrainerHistory::Prune made, and kept levels are merged.
+// With a history, the sample comes from TrainerHistory::Prune, and kept levels are merged.
 at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> parameters,
                          const Sample& sample, const BottomInput& input, Workspace* workspace,
                          TrainerHistory* history = nullptr);

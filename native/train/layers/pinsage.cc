@@ -5,7 +5,7 @@ namespace gnnd {
 namespace {
 
 // Ying et al., KDD 2018, algorithm 1: neighbours are projected and rectified before their weighted
-// mean; a matrix over the concatenation with the row itself is two matrices.
+// mean; the matrix over the concatenation with the row itself is stored as two matrices.
 class PinSage final : public Layer {
  public:
   at::Tensor Forward(const LayerContext& context, const at::Tensor& x) const override {

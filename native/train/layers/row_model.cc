@@ -22,7 +22,7 @@ namespace {
 
 std::string At(const std::string& list, uint32_t index) { return list + std::to_string(index); }
 
-// One pass of one batch.
+// One forward pass for one batch.
 class Pass {
  public:
   Pass(const Model& model, std::span<const at::Tensor> parameters, const RowBatch& batch,
@@ -75,7 +75,7 @@ class Pass {
     return Affine(input, workspace_);
   }
 
-  // Input dropout of all tokens together, so that each column of each hop has a draw of its own.
+  // Drops input of all tokens together, so that each column of each hop has a draw of its own.
   at::Tensor Input(const at::Tensor& x) {
     return Dropout(x.contiguous(), Site(kInputMask, spec_.input_dropout), workspace_);
   }
@@ -132,7 +132,7 @@ class Pass {
 
   // ---- HOGA ---------------------------------------------------------------------------------
 
-  // [rows, tokens, width] of queries over those of tokens; one query without `tokens` axis is one.
+  // Attention of queries over tokens, [rows, tokens, width]; queries without that axis are one.
   at::Tensor Attend(const at::Tensor& queries, const at::Tensor& tokens, const std::string& name,
                     uint32_t place) {
     const int64_t width = spec_.hidden_dim;
@@ -163,13 +163,13 @@ class Pass {
 
   int64_t Rows() const { return batch_.tokens[0].size(0); }
 
-  // Dropout of tokens: a node's elements are all of its columns.
+  // Dropout of tokens: all columns of all tokens are elements of the row's node.
   at::Tensor DropTokens(const at::Tensor& h, uint32_t place) {
     return Dropout(h.reshape({Rows(), -1}), Site(place, spec_.dropout), workspace_).view(h.sizes());
   }
 
   // The hidden tokens, [rows, tokens, width]. Dropout within perceptrons masks all hops of a node
-  // with draws of their own, so it runs on them side by side.
+  // with separate draws, so it runs on the hops side by side.
   at::Tensor HopTokens(const at::Tensor& z) {
     std::vector<at::Tensor> hops;
     const uint32_t tokens = TokensOf(spec_);
@@ -192,7 +192,7 @@ class Pass {
     return at::stack(hops, 1);
   }
 
-  // The token before each one but the first: of the same operator, or hop 0.
+  // For each token but the first the one before it: of the same operator, or hop 0.
   at::Tensor TokensBefore() const {
     std::vector<int64_t> before;
     for (uint32_t op = 0; op < spec_.num_operators; ++op) {
@@ -203,13 +203,13 @@ class Pass {
     return at::tensor(before, at::kLong).to(batch_.tokens[0].device());
   }
 
-  // LayerNorm, ReLU and dropout of tokens.
+  // Applies LayerNorm, ReLU and dropout to tokens.
   at::Tensor Finish(const at::Tensor& h, uint32_t layer) {
     const std::string name = At("layers.", layer) + ".norm";
     const at::Tensor rows = h.reshape({-1, spec_.hidden_dim}).contiguous();
     const at::Tensor normal =
         LayerNorm(rows, Parameter(name + ".weight"), Parameter(name + ".bias"), workspace_);
-    // A node's elements are the columns of all of its tokens.
+    // The columns of all tokens are elements of the row's node.
     const at::Tensor wide = normal.view({Rows(), -1});
     return ReluDropout(wide, Site(kHiddenMask + 1 + layer, spec_.dropout), workspace_)
         .view(h.sizes());

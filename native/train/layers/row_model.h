@@ -15,21 +15,21 @@
 namespace gnnd {
 
 struct RowBatch {
-  // Of rows, hop by hop: SGC [1][rows, in_dim], the last hop alone; others [tokens][rows, in_dim].
+  // Rows by hop: for SGC [1][rows, in_dim], the last hop alone; else [tokens][rows, in_dim].
   std::vector<at::Tensor> tokens;
   BatchKey key;
-  const uint32_t* nodes = nullptr;  // of the rows, which key dropout
+  const uint32_t* nodes = nullptr;  // node ids of the rows, which key dropout
   bool training = false;            // else no dropout, and batch normalisation by running values
 };
 
-// What a batch says about a running value: tensor `index` of the manifest moves toward `value`.
+// A batch's value for a running statistic: tensor `index` of the manifest moves toward `value`.
 struct RunningValue {
   size_t index;
   at::Tensor value;
 };
 
-// [rows, out_dim]. `parameters` in manifest order, of the tokens' element type. `running`, which
-// may be null in evaluation, receives what batch normalisation found.
+// The logits [rows, out_dim]. `parameters` are in manifest order, of the tokens' element type.
+// `running`, which may be null in evaluation, receives the statistics of batch normalisation.
 at::Tensor ForwardRows(const Model& model, std::span<const at::Tensor> parameters,
                        const RowBatch& batch, Workspace* workspace,
                        std::vector<RunningValue>* running);

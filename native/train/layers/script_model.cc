@@ -19,9 +19,9 @@
 namespace gnnd {
 namespace {
 
-constexpr uint32_t kMaxWidth = 1U << 18;  // as ManifestOf's
+constexpr uint32_t kMaxWidth = 1U << 18;  // as in ManifestOf
 
-// The last line that says something: before it TorchScript shows where it was.
+// The last line with text: TorchScript prints the error's location before it.
 std::string LastLine(const std::string& text) {
   std::istringstream lines(text);
   std::string last;
@@ -56,8 +56,7 @@ void SeedTorch(uint64_t seed) {
   generator.set_current_seed(seed);
 }
 
-// The module. A type of this file: its header would bring all of TorchScript to whoever includes
-// it.
+// The module, in this file because its header would bring all of TorchScript to every includer.
 class Script final : public ScriptModel {
  public:
   explicit Script(const ScriptOptions& options) : options_(options) {}
@@ -165,8 +164,7 @@ Status Script::AddParameter(const std::string& name, const at::Tensor& value) {
   return Status::Ok();
 }
 
-// One tiny block of each layer, forward and backward; its rows are two with neighbours, one of them
-// without.
+// Runs one tiny block through a layer, forward and backward; one of its two rows has no neighbours.
 at::Tensor Script::TryLayer(uint32_t layer, const at::Tensor& x, bool weighted) {
   const uint32_t indptr[] = {0, 3, 3};
   const uint32_t src[] = {2, 0, 3};
@@ -212,7 +210,7 @@ at::Tensor Script::Layer(uint32_t layer, const at::Tensor& x, const ScriptBlock&
   }
   at::Tensor out;
   try {
-    const torch::jit::GraphOptimizerEnabledGuard as_written(false);  // of this thread
+    const torch::jit::GraphOptimizerEnabledGuard as_written(false);  // for this thread
     out = module_
               .get_method("layer")({static_cast<int64_t>(layer), x, Int64Of(block.indptr, first),
                                     Int64Of(block.src, 0), weight})

@@ -27,34 +27,34 @@
 
 namespace gnnd {
 
-// The model of the user threw or gave what it must not; the message is one line.
+// The user's model threw or returned something invalid; the message is one line.
 class ScriptError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The edges of a block as a script sees them. Null weight: None.
+// The edges of a block as a script sees them. A null weight becomes None.
 struct ScriptBlock {
   std::span<const uint32_t> indptr;  // [rows + 1]
   std::span<const uint32_t> src;     // [indptr.back() - indptr.front()]
   const float* weight = nullptr;
 };
 
-// Not thread-safe. The interpreter runs the program as it is written, without optimising it: what
-// an optimised run computes would depend on how many runs came before. Torch is told to refuse
-// operations that are not deterministic, for the whole process.
+// Not thread-safe. The interpreter runs the program as written, without optimisation, because an
+// optimised run's result would depend on the number of earlier runs. Torch is told to refuse
+// non-deterministic operations, for the whole process.
 class ScriptModel {
  public:
-  // Loads the file and tries the contract on a tiny block of each layer. kPluginFailed, naming the
-  // file and what is wrong.
+  // Loads the file and checks the contract on a tiny block of each layer. kPluginFailed names the
+  // file and the problem.
   static Result<std::unique_ptr<ScriptModel>> Load(const ScriptOptions& options);
   virtual ~ScriptModel() = default;
 
-  // A kScript with the widths that the trial found.
+  // A kScript spec with the widths that the trial found.
   const ModelSpec& spec() const { return spec_; }
-  // The module's parameters by the names of its state dict.
+  // The module's parameters by their names in its state dict.
   const ParameterManifest& manifest() const { return manifest_; }
-  // Their values in the file, [manifest().num_floats], padding zero.
+  // Initial values from the file, [manifest().num_floats], padding zero.
   std::span<const float> initial_parameters() const { return initial_; }
 
   // Copies a parameter vector into the module.
@@ -62,11 +62,11 @@ class ScriptModel {
   // The module's own tensors in manifest order: leaves that require gradients.
   std::span<const at::Tensor> parameters() const { return parameters_; }
 
-  // For training, with torch's generator at the place that the batch's key gives it, or not.
+  // Prepares for training, with torch's generator seeded by the batch's key, or for evaluation.
   virtual void BeginBatch(const BatchKey& key) = 0;
   virtual void BeginEvaluation() = 0;
 
-  // Throws ScriptError when the script does, or what it gives is not [rows, spec().widths[layer]].
+  // Throws ScriptError when the script throws, or its result is not [rows, spec().widths[layer]].
   virtual at::Tensor Layer(uint32_t layer, const at::Tensor& x, const ScriptBlock& block) = 0;
 
   // The seeds' logits, [num_seeds, out_dim], from the input nodes' features. Throws as Layer.

@@ -7,8 +7,8 @@
 namespace gnnd {
 namespace {
 
-// Shi et al., IJCAI 2021, as torch_geometric's TransformerConv without features of edges and
-// without a gate: attention by products of queries and keys, plus the row itself times a matrix.
+// Shi et al., IJCAI 2021, like torch_geometric's TransformerConv without edge features and without
+// a gate: attention by products of queries and keys, plus the row itself times a matrix.
 class Transformer final : public Layer {
  public:
   at::Tensor Forward(const LayerContext& context, const at::Tensor& x) const override {
@@ -41,7 +41,7 @@ class Transformer final : public Layer {
                   context.workspace);
   }
 
-  // Each row's key, and its value behind that.
+  // Writes each row's key, followed by its value.
   void TransformExactly(ExactRows* rows, const at::Tensor& out) const override {
     const int64_t wide = out.size(1) / 2;
     const at::Tensor half = rows->Empty(static_cast<uint64_t>(wide));
