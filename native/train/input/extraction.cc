@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint32_t kGrainRows = 256;
 
-// Above so many edges per source the rows are gathered once instead of once per edge
-// (measured: reading the feature store per edge wins up to there).
+// With more edges per source than this, rows are gathered once instead of once per edge (measured:
+// up to there, reading the feature store per edge is faster).
 constexpr double kFuseEdgesPerSource = 1.5;
 
 Status CheckSample(const TrainOptions& options, const Sample& sample) {
@@ -51,14 +51,14 @@ Status ReadTargets(const TrainOptions& options, const Sample& sample, ExtractBuf
   return Status::Ok();
 }
 
-// Of one batch.
+// The extraction of one batch.
 class Extraction {
  public:
   Extraction(const TrainOptions& options, const RowTable& table, const Sample& sample,
              ExtractBuffer* buffer)
       : options_(options), table_(table), sample_(sample), buffer_(buffer) {}
 
-  // Rows of T: float or Bfloat16. `rows_at` are the nodes' places in the table.
+  // Extracts rows of T: float or Bfloat16. `rows_at` are the nodes' places in the table.
   template <typename T>
   void Run(std::span<const uint32_t> rows_at) const;
 
@@ -75,7 +75,7 @@ class Extraction {
 };
 
 // Aggregates the bottom block straight from the feature store: only destinations' own rows are
-// ever copied, for layers that multiply them by a matrix.
+// copied, for layers that multiply them by a matrix.
 template <typename T>
 void Extraction::Fused(const BlockView& bottom, std::span<const uint32_t> rows_at) const {
   GNND_CHECK(rows_at.size() == bottom.num_src);
@@ -116,9 +116,9 @@ void Extraction::Run(std::span<const uint32_t> rows_at) const {
   }
 }
 
-// The sample's rows in memory and beside each other, in the type of the file. For rows on disk,
-// which what follows may read twice, when their pages may be gone from the page cache again; and
-// for stores whose tiers one table does not reach.
+// Copies the sample's rows into memory, packed, in the type of the file. This is for rows on disk,
+// which later code may read twice, when their pages may have left the page cache; and for stores
+// whose tiers do not form one table.
 RowTable CopiedRows(const FeatureStore& store, const RowTable& features, const Sample& sample,
                     Workspace* workspace) {
   const std::span<const uint32_t> nodes = sample.nodes();
@@ -150,7 +150,7 @@ void ReadRows(const FeatureStore& store, std::span<const uint32_t> nodes,
         store.Ask(part(nodes, begin, end), part(ranks, begin, end));
       },
       [&](uint64_t begin, uint64_t end) {
-        // Each thread waits for pages of its own.
+        // Each thread waits for its own pages.
         ParallelRows(
             static_cast<uint32_t>(end - begin), kGrainRows, [&](uint32_t from, uint32_t to) {
               store.Read(part(nodes, begin + from, begin + to),

@@ -12,40 +12,40 @@
 #include "train/layers/model.h"
 #include "train/ops/workspace.h"
 
-// Extraction: from the nodes that a sample names to the rows that the model begins with.
+// Extraction: from the nodes in a sample to the rows that the model begins with.
 
 namespace gnnd {
 
-// What was read of one batch, until its gradient is computed, on the device that computes it.
+// The input of one batch on the device that computes it, kept until its gradient is computed.
 struct ExtractBuffer {
   explicit ExtractBuffer(const TrainDevice& device = CpuDevice()) : memory(device) {}
 
-  Workspace memory;  // that `input` views
+  Workspace memory;  // memory of `input`
   Sample sample;     // the record's, or a copy on the device
   BottomInput input;
-  TargetRows seeds;                  // their targets
-  const uint32_t* labels = nullptr;  // seeds.labels where the loss is computed
+  TargetRows seeds;                  // targets of the seeds
+  const uint32_t* labels = nullptr;  // seeds.labels if the loss is computed
   BatchKey key{};
-  uint64_t device_ns = 0;  // that a device took for it, by its events
+  uint64_t device_ns = 0;  // device time of the extraction, by events
 };
 
-// What every extraction begins with: checks the sample and reads its seeds' labels. kShmCorrupted
+// The first step of every extraction: checks the sample and reads its seeds' labels. kShmCorrupted
 // for a sample that does not fit the model or the graph; kDatasetCorrupt for a seed without a
 // label.
 Status BeginExtraction(const TrainOptions& options, const Sample& sample, ExtractBuffer* buffer);
 
-// Whether the bottom layer is aggregated straight from raw rows, and `input` has what it makes of
-// them. On every device alike: it decides bits of bfloat16.
+// Whether the bottom layer is aggregated straight from raw rows, so that `input` holds the sums.
+// The same on every device, because it decides bits of bfloat16.
 bool FusesBottom(const TrainOptions& options, const Sample& sample);
 
-// The nodes' rows in the table's own type, beside each other, on the calling thread's team.
+// Reads the nodes' rows in the table's own type, packed, on the calling thread's team.
 void ReadRows(const FeatureStore& store, std::span<const uint32_t> nodes,
               std::span<const uint32_t> ranks, uint64_t row_bytes, std::byte* out);
 
-// Of what BeginExtraction has begun: reads the feature rows of `sample`, which is the same or what
-// history leaves of it, from `store`, in the options' precision; where the bottom layer would only
-// aggregate the rows once, aggregates them straight from the store. On the calling thread's OpenMP
-// team. Throws what torch throws.
+// The second step: reads the feature rows of `sample` (the same one, or its pruned form) from
+// `store`, in the options' precision; if the bottom layer would only aggregate the rows once,
+// aggregates them straight from the store. Runs on the calling thread's OpenMP team. Throws torch's
+// exceptions.
 Status ExtractRows(const TrainOptions& options, const FeatureStore& store, const Sample& sample,
                    ExtractBuffer* buffer);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kStretchBytes = uint64_t{1} << 20;
 
-// What labels.npy holds, which is as the dataset's (docs/formats/propagation.md).
+// Reads labels.npy, whose format is that of the dataset's labels (docs/formats/propagation.md).
 Status ReadTargets(const RowsOptions& options, uint64_t rows, RowFiles* files) {
   NodeTargets* const targets = &files->targets;
   targets->task = options.task;
@@ -55,10 +55,10 @@ Result<RowFiles> OpenRowFiles(const RowsOptions& options) {
   reader.paths = TokenPaths(options);
   reader.rows = rows;
   reader.columns = model.in_dim;
-  // Targets may be any rows, in more runs than a batch of training has.
+  // Predicted rows may be any rows, in more runs than a training batch has.
   reader.tier = predicts ? RowTier::kHost : options.tier;
   reader.most_rows = StretchRows(options);
-  // A batch may begin and end within chunks, and meet the short one.
+  // A batch may begin and end within chunks, and contain the short chunk.
   reader.most_runs = options.batch_size / std::max(1U, options.chunk) + 3;
   files.tokens = GNND_VALUE(OpenRows(reader));
   files.nodes = GNND_VALUE(NpyArray::Open(options.folder + "/" + kNodesFile));

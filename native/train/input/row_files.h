@@ -15,20 +15,20 @@ namespace gnnd {
 
 // The files of a propagation (docs/formats/propagation.md).
 struct RowFiles {
-  std::unique_ptr<RowReader> tokens;  // of all hops; of SGC the last alone
+  std::unique_ptr<RowReader> tokens;  // all hops; for SGC the last alone
   NpyArray nodes;
-  NpyArray labels;      // by the task
-  NodeTargets targets;  // of its rows
+  NpyArray labels;      // format by the task
+  NodeTargets targets;  // targets of the rows
 };
 
-// Those that the options' model reads, checked against its sizes. Errors are those of
-// OpenRows; kDatasetCorrupt, too, when a row that is trained on has no label of the model.
+// Opens the files that the options' model reads, and checks their sizes. Errors are those of
+// OpenRows; also kDatasetCorrupt when a training row has no label of the model.
 Result<RowFiles> OpenRowFiles(const RowsOptions& options);
 
 // The files of the tokens that the model reads.
 std::vector<std::string> TokenPaths(const RowsOptions& options);
 
-// Rows of an evaluation that are staged at once.
+// Number of rows that an evaluation stages at once.
 uint64_t StretchRows(const RowsOptions& options);
 
 }  // namespace gnnd

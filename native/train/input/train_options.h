@@ -24,93 +24,92 @@
 
 namespace gnnd {
 
-// Where the hidden layers' rows of exact evaluation lie.
+// The place of the hidden layers' rows in exact evaluation.
 struct EvalPlace {
-  int fd = -1;  // shared with other Trainers; -1: memory of our own, made when it is needed
-  uint64_t memory_bytes = 0;  // of our own at most; beyond it a file in `folder`
-  std::string folder;         // empty: memory all the same
+  int fd = -1;  // shared with other Trainers; -1: private memory, made when it is needed
+  uint64_t memory_bytes = 0;  // limit of private memory; beyond it a file in `folder`
+  std::string folder;         // empty: private memory without a limit
 };
 
-// A device with memory of its own (core/device/device.h) that gradients are computed on.
-// Extraction, forward, backward and the loss run there, and chunks of evaluations, where it has
-// room for them; the optimizer's step and predictions of parameters stay on the host's processor,
-// with the same bits. Refused by Create, as kDeviceUnavailable: scripts, and devices whose plug-in
-// lacks a kernel.
+// A device with memory of its own (core/device/device.h) that computes gradients: extraction,
+// forward, backward and the loss, and also chunks of evaluations if they fit. The optimizer's step
+// and predictions of parameters stay on the host's processor, with the same bits. Create refuses
+// scripts and devices whose plug-in lacks a kernel (kDeviceUnavailable).
 struct DeviceOptions {
-  const Device* device = nullptr;  // borrowed, until after the TorchWork; null: the CPU
-  // Of device memory for the hottest rows: as many of hot_order's first as fit; 0 = no cache.
-  // TrainOptions::cache_rows, which is of host memory, must be 0.
+  const Device* device = nullptr;  // borrowed, must outlive the TorchWork; null: the CPU
+  // Device memory for the hottest rows: as many of hot_order's first as fit; 0 = no cache.
+  // TrainOptions::cache_rows, which is for host memory, must be 0.
   uint64_t cache_bytes = 0;
-  // Which rows lie on which devices; where there are lines, those that are this device's take the
-  // place of the first cache_bytes. Others' rows are read in their memory as long as `shares` has
-  // their Trainers, and from the host otherwise: decides no bit.
+  // Which rows lie on which devices; if it has lines, this device's own rows replace the first
+  // cache_bytes. Rows of other devices are read in their memory while `shares` lists their
+  // Trainers, and from the host otherwise. Decides no bit.
   RowPlacement placement;
-  // Where Trainers say what they share; borrowed, null: this one shares nothing and reads no other.
+  // Where Trainers publish their shared memory; borrowed; null: no sharing.
   const RowShares* shares = nullptr;
-  uint32_t incarnation = 0;  // by which it is the owner of what it shares
-  // Where the device sees host_features (or, where those are empty, `features`), all of which are
-  // registered with it (HostRegistration::seen): what misses the cache is read by kernels over the
-  // bus. Null: not registered; misses are gathered by the host and staged.
+  uint32_t incarnation = 0;  // identifies this Trainer as an owner in `shares`
+  // Address at which the device sees host_features (or `features`, if the former is empty), all of
+  // which is registered with it (HostRegistration::seen): kernels read cache misses over the bus.
+  // Null: not registered; the host gathers and stages misses.
   const std::byte* features_seen = nullptr;
-  // Of device memory for what a part of an exact evaluation's block reads (device_eval_input.h); 0:
-  // what its budget has for it. Decides no bit.
+  // Device memory for the input of one part of an exact evaluation's block (device_eval_input.h);
+  // 0: chosen from the device's budget. Decides no bit.
   uint64_t eval_part_bytes = 0;
 };
 
-// All that decides what a Trainer computes. The spans and the topology are borrowed (mapped files)
-// and must outlive the TorchWork.
+// Everything that decides a Trainer's computation. The spans and the topology are borrowed (mapped
+// files) and must outlive the TorchWork.
 struct TrainOptions {
-  ModelSpec model;       // kScript: the type alone is read, and `script` says the rest
+  ModelSpec model;       // kScript: only the type is read; `script` says the rest
   ScriptOptions script;  // read for kScript only
   uint64_t random_seed = 0;
 
   OptimizerOptions optimizer;
 
   DeviceOptions device;
-  const TrainDevice* operators = nullptr;  // tests: others on the host's memory; null: the CPU's
+  const TrainDevice* operators = nullptr;  // for tests; null: the processor's
   Precision precision = Precision::kFloat32;
-  uint32_t threads = 1;                 // of every operator; they decide bits of scripts alone
+  uint32_t threads = 1;                 // of every operator; decides bits only of scripts
   RowTable features;                    // [num_nodes, model.in_dim]
   std::span<const uint32_t> hot_order;  // node of each hot rank; read by Create only
   std::span<const uint32_t> hot_ranks;  // rank of each node, for evaluations on a device; or empty
-  // Rows of hot_order to cache; decides no bit. 0 where they lie in history's memory.
+  // Rows of hot_order to cache; decides no bit. 0 if they lie in history's memory.
   uint64_t cache_rows = 0;
   bool features_on_disk = false;  // the table does not fit the host's memory
   RowTable host_features;         // rows of the first ranks (host_tier.h); may be empty
   NodeTargets targets;            // [num_nodes]
 
   // Evaluation.
-  TopologyView topology;  // with alias tables where `eval_sampler` draws by weight
-  // [num_edges] or empty. GraphSAGE and PinSAGE evaluate exactly with means weighted by them, which
-  // is what sampling in proportion to them estimates; other models take no notice. Give none where
-  // records only carry weights that undo a sampler's bias (LABOR), or visit counts.
+  TopologyView topology;  // with alias tables if `eval_sampler` draws by weight
+  // [num_edges] or empty. GraphSAGE and PinSAGE evaluate exactly with means weighted by these,
+  // which sampling in proportion to them estimates; other models ignore them. Leave empty if
+  // records carry weights only to undo a sampler's bias (LABOR), or visit counts.
   std::span<const float> edge_weights;
   std::span<const int64_t> val_nodes;
   std::span<const int64_t> test_nodes;
-  EvalPlace eval_place;  // of exact evaluation; by default memory of our own of any size
-  // Sampled edges carry shares of a mean (EdgeWeights::kShares): GraphSAGE sums them, and does not
+  EvalPlace eval_place;  // for exact evaluation; by default private memory without a limit
+  // Sampled edges carry shares of a mean (EdgeWeights::kShares): GraphSAGE sums them and does not
   // divide by their sum.
   bool shares = false;
-  std::optional<SamplerOptions> eval_sampler;  // of sampled evaluation; none: exact
+  std::optional<SamplerOptions> eval_sampler;  // for sampled evaluation; none: exact
 
   HistoryUse history;  // embeddings that batches keep and read
 
-  // Inference: evaluations of validation nodes predict these in place of them, and need no label;
-  // there are none of test nodes. Ascending, each once.
+  // Inference: evaluations of validation nodes predict these nodes instead and need no label; test
+  // nodes are not evaluated. Ascending and distinct.
   PredictionPlace predictions;
   std::vector<uint32_t> predicted_nodes;
-  bool predicts_all = false;  // they are all of the graph's
+  bool predicts_all = false;  // whether they are all nodes of the graph
 
   uint64_t num_nodes() const { return features.num_rows(); }
 };
 
-// As TorchWork::Create; of a script the model is already the one that its file says.
+// Errors of TorchWork::Create. For a script, `model` must already be the one in its file.
 Status CheckOptions(const TrainOptions& options);
 
-// Whether `node` is one; kInvalidArgument.
+// kInvalidArgument if `node` is not in the graph.
 Status CheckInGraph(const TrainOptions& options, int64_t node);
 
-// What a Trainer evaluates, or predicts, as `nodes`.
+// The targets that a Trainer evaluates, or predicts, as `nodes`.
 EvalTargets TargetsOf(const TrainOptions& options, EvalNodes nodes);
 
 }  // namespace gnnd
