@@ -14,15 +14,15 @@
 namespace gnnd {
 namespace {
 
-// Rows of a cache that are gathered and copied at a time.
+// Bytes of cached rows that are gathered and copied at a time.
 constexpr uint64_t kPartBytes = uint64_t{16} << 20;
 
-// Blocks of a gather over the bus. A bus of 64 GB/s that answers after 2 us has 128 KiB under way,
-// which is what 32 blocks of 256 threads ask for in words of 16 bytes. More would wait all the
-// same, on multiprocessors that training could have.
+// Blocks of a gather over the bus. A bus of 64 GB/s with 2 us latency has 128 KiB under way, which
+// 32 blocks of 256 threads request in words of 16 bytes. More blocks would only wait, on
+// multiprocessors that training could use.
 constexpr uint32_t kBusBlocks = 32;
 
-// Copies on the device of what a sample's spans view.
+// Copies to the device the arrays that a sample's spans view.
 class SampleCopy {
  public:
   SampleCopy(TrainStream* stream, Workspace* workspace) : stream_(stream), workspace_(workspace) {}
@@ -59,7 +59,7 @@ class SampleCopy {
     return copy;
   }
 
-  // A block that is the first rows of another one.
+  // The copy of a block that is a prefix of another one.
   static BlockView Prefix(const BlockView& block, const BlockView& of) {
     BlockView prefix = block;
     prefix.indptr = of.indptr.first(block.indptr.size());
@@ -79,7 +79,7 @@ at::Tensor View(T* rows, uint64_t count, uint64_t columns, Workspace* workspace)
                 workspace->device().where);
 }
 
-// The first rows as T, float or Bfloat16; in place where that is the features' own type.
+// The first rows as T, float or Bfloat16; in place if the features have that type.
 template <typename T>
 at::Tensor RowsAs(const RowTable& raw, uint64_t count, Workspace* workspace) {
   const bool is_half = raw.type() == FeatureType::kFloat16;
@@ -101,13 +101,13 @@ at::Tensor RowsAs(const RowTable& raw, uint64_t count, Workspace* workspace) {
 
 RankedNodes NodesOf(const Sample& sample) { return {sample.nodes(), sample.ranks()}; }
 
-// Of one batch, from its rows in the features' own type.
+// The extraction of one batch, from its rows in the features' own type.
 class Extraction {
  public:
   Extraction(const TrainOptions& options, const RowTable& raw, ExtractBuffer* buffer)
       : options_(options), raw_(raw), buffer_(buffer), workspace_(&buffer->memory) {}
 
-  // In rows of T: float or Bfloat16.
+  // Computes in rows of T: float or Bfloat16.
   template <typename T>
   void Run(bool fuse) const {
     if (fuse) {
@@ -170,7 +170,7 @@ Result<DeviceFeatures> DeviceFeatures::Load(const TrainOptions& options) {
   if (made.cache_rows_ > 0 || is_placed || (made.seen_ != nullptr && made.ranked_rows_ > 0)) {
     made.node_ranks_ = options.hot_ranks;
   }
-  // Kernels take so many, and one more for the host.
+  // Kernels take a limited number of lines and places, of which the host needs one each.
   if (made.placement_.lines.size() >= GNND_DEVICE_ROW_LINES ||
       made.places_ >= GNND_DEVICE_ROW_PLACES) {
     return Status(Code::kInvalidArgument,
@@ -188,8 +188,8 @@ Result<DeviceFeatures> DeviceFeatures::Load(const TrainOptions& options) {
     Result<SharedDeviceBuffer> shared =
         SharedDeviceBuffer::Allocate(device, all_bytes, DevicePurpose::kCache);
     if (shared.status().code() == Code::kDeviceMemory) {
-      // Readers of who died here still have its memory mapped, some until their next batch, which
-      // may wait for this Trainer. Rows decide no bit: it begins without its own.
+      // Readers of a dead Trainer's rows still map its memory, some until their next batch, which
+      // may wait for this Trainer. Rows decide no bit, so it begins without its own.
       static_cast<void>(std::fprintf(stderr, "gnnd.cache: no rows on this device: %s\n",
                                      shared.status().message().c_str()));
       made.cache_rows_ = 0;
@@ -303,7 +303,7 @@ void DeviceReader::Tell(ExtractReport* report) const {
   report->row_wait_ns = static_cast<uint64_t>(ways_.wait_ns + 0.5);
 }
 
-// Of rows by the place where they were found, and of those of the host's.
+// Counts rows by the place where they were found, and the host's rows.
 void DeviceReader::Account(std::span<const uint64_t> found) {
   const RowPlacement& placement = features_.placement();
   uint64_t* const rows = ways_.traffic.rows;
@@ -329,7 +329,7 @@ void DeviceReader::Read(const FeatureStore& store, const RankedNodes& given,
                         std::byte* out) {
   if (peers_ != nullptr) peers_->Refresh(&tiers_);
   const RankedNodes read = Ranked(given);
-  // The nodes are here as well, so nobody waits for the device to list its misses.
+  // The host has the nodes, too, so nobody waits for the device to list its misses.
   Sort(store, read);
   const SampleCopy copies(stream, workspace);
   const uint64_t row_bytes = features_.row_bytes();
@@ -344,7 +344,7 @@ void DeviceReader::Read(const FeatureStore& store, const RankedNodes& given,
     gather.out = out;
     const std::span<const uint32_t> over_bus(bus_positions_);
     const uint64_t kept = read.nodes.size() - over_bus.size() - positions_.size();
-    // Where all come over the bus nobody need say which.
+    // If all rows come over the bus, no list of positions is needed.
     const bool is_mixed = !over_bus.empty() && over_bus.size() < read.nodes.size();
     const uint32_t* const bus = is_mixed ? copies.Copied(over_bus).data() : nullptr;
     for (const auto& part : GathersOf(gather, features_.places(), kept, over_bus.size(), bus)) {

@@ -12,7 +12,7 @@
 namespace gnnd {
 namespace {
 
-// Rows that are read and copied at a time, when they are loaded.
+// Bytes of rows that are read and copied at a time while loading.
 constexpr uint64_t kPartBytes = uint64_t{16} << 20;
 
 uint32_t ElementOf(NpyType type) {
@@ -52,7 +52,7 @@ PinnedHost::PinnedHost(const Device& device) : device_(device) {
     auto* const self = static_cast<PinnedHost*>(context);
     std::erase_if(self->chunks_, [&](Chunk& chunk) {
       if (chunk.memory.data() != memory) return false;
-      chunk.registered.reset();  // before it is unmapped
+      chunk.registered.reset();  // before the chunk is unmapped
       return true;
     });
   };
@@ -116,7 +116,7 @@ DeviceBatch* DeviceRows::Begin(uint32_t number, std::span<const uint32_t> nodes,
   memory_[number].Reset();
   StreamOf(number).BeginTiming();
   batch->nodes = Copied(number, nodes);
-  // There are none where rows have other targets, whose loss the processor computes.
+  // There are no labels if rows have other targets, whose loss the processor computes.
   batch->labels = labels.empty() ? nullptr : Copied(number, labels);
   return batch;
 }

@@ -17,20 +17,20 @@
 #include "train/input/rows_options.h"
 #include "train/ops/workspace.h"
 
-// What a Trainer of a model over rows has on a device with memory of its own: parameters and
-// gradient, batches of rows, and where that is the rows' tier, the rows themselves.
+// The device memory of a Trainer of a model over rows: parameters and gradient, batches of rows
+// and, if the device is the rows' tier, the rows themselves.
 
 namespace gnnd {
 
-// Host memory that a device copies from by itself, for Workspaces. What it will not register is
-// copied by way of its pinned ring.
+// Host memory for Workspaces that a device copies from by itself. Memory that it refuses to
+// register is copied through its pinned ring.
 class PinnedHost {
  public:
   explicit PinnedHost(const Device& device);
   PinnedHost(const PinnedHost&) = delete;
   PinnedHost& operator=(const PinnedHost&) = delete;
 
-  // Computes as the processor. As long as this object.
+  // Computes like the processor. Valid as long as this object.
   const TrainDevice& train_device() const { return train_device_; }
 
  private:
@@ -44,33 +44,32 @@ class PinnedHost {
   std::vector<Chunk> chunks_;
 };
 
-// A batch of rows that is on a device.
+// A batch of rows on a device.
 struct DeviceBatch {
   std::vector<at::Tensor> tokens;  // each [rows, columns]
   const uint32_t* nodes = nullptr;
   const uint32_t* labels = nullptr;
-  uint64_t device_ns = 0;  // that getting it there took
+  uint64_t device_ns = 0;  // device time of its transfer
 };
 
 class DeviceRows {
  public:
-  // Batches below kExtractBuffers are made by the thread that extracts, this one by that which
-  // computes.
+  // The extracting thread makes batches below kExtractBuffers, the computing thread this one.
   static constexpr uint32_t kEvaluated = kExtractBuffers;
 
-  // kDeviceUnavailable where the plug-in lacks a kernel, kDeviceMemory where something does not
-  // fit; of RowTier::kDevice, what NpyArray::Open answers.
+  // kDeviceUnavailable if the plug-in lacks a kernel, kDeviceMemory if something does not fit; for
+  // RowTier::kDevice also the errors of NpyArray::Open.
   static Result<std::unique_ptr<DeviceRows>> Create(const RowsOptions& options,
                                                     uint64_t num_floats);
 
   DeviceSide& side() { return *side_; }
   const TrainDevice& pinned() const { return pinned_.train_device(); }
-  // Rows of all tokens that the device itself holds: the first so many.
+  // Number of rows, the first of every token, that the device holds itself.
   uint64_t held_rows() const { return held_rows_; }
   uint64_t reserved_bytes() const;
 
-  // A batch from rows in the host's memory, [rows, columns] of each token. Throws DeviceError, as
-  // the next.
+  // Makes a batch from rows in the host's memory, [rows, columns] for each token. Both functions
+  // throw DeviceError.
   const DeviceBatch& Put(uint32_t number, const std::vector<at::Tensor>& tokens,
                          std::span<const uint32_t> nodes, std::span<const uint32_t> labels);
   // REQUIRES: rows below held_rows().
@@ -102,9 +101,9 @@ class DeviceRows {
   PinnedHost pinned_;
   Workspace memory_[kExtractBuffers + 1];
   DeviceBatch batches_[kExtractBuffers + 1];
-  std::vector<DeviceBuffer<std::byte>> tokens_;  // held_rows_ rows as they are stored
+  std::vector<DeviceBuffer<std::byte>> tokens_;  // held_rows_ rows in their stored type
   uint64_t held_rows_ = 0;
-  uint32_t element_ = 0;  // of what is stored, enum gnnd_element
+  uint32_t element_ = 0;  // type of the stored rows, enum gnnd_element
 };
 
 }  // namespace gnnd

@@ -7,11 +7,11 @@
 namespace gnnd {
 namespace {
 
-// How this process's products on a device are computed: whatever the environment says or torch's
-// defaults are, a spec's bits are a spec's.
+// Sets how this process's products on a device are computed, so that environment and torch's
+// defaults cannot change a spec's bits.
 void UsePrecision(Precision precision) {
   at::globalContext().setAllowTF32CuBLAS(precision == Precision::kTf32);
-  // Sums of bfloat16 products are float32 within a product, also where cuBLAS splits it.
+  // Sums within a product of bfloat16 stay float32, even if cuBLAS splits the product.
   at::globalContext().setAllowBF16ReductionCuBLAS(false);
 }
 
@@ -42,7 +42,7 @@ Result<std::unique_ptr<DeviceSide>> DeviceSide::Create(const Device& device, uin
 
 std::span<const float> DeviceSide::Parameters(const ParametersView& view) {
   if (!held_.has_value() || !held_->SameAs(view)) {
-    held_.reset();  // should the copy fail
+    held_.reset();  // in case the copy fails
     compute_->CopyIn(parameters_.data(), view.floats.data(), view.floats.size_bytes());
     held_ = view;
   }

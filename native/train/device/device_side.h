@@ -14,16 +14,16 @@
 
 namespace gnnd {
 
-// What a Trainer has on its device beside batches: a stream for extraction, one for gradients, the
+// A Trainer's part of its device besides batches: a stream for extraction, one for gradients, the
 // cache, and one copy of parameters and gradient.
 class DeviceSide {
  public:
-  // `num_floats` of the parameter vector. kDeviceUnavailable where the plug-in lacks a kernel,
-  // kDeviceMemory where something does not fit; TrainOptions says the rest.
+  // `num_floats` is the size of the parameter vector. kDeviceUnavailable if the plug-in lacks a
+  // kernel, kDeviceMemory if something does not fit; TrainOptions says the rest.
   static Result<std::unique_ptr<DeviceSide>> Create(const TrainOptions& options,
                                                     uint64_t num_floats);
 
-  // Of rows that others bring: no cache.
+  // For rows that others provide: without a cache.
   static Result<std::unique_ptr<DeviceSide>> Create(const Device& device, uint64_t num_floats,
                                                     Precision precision);
 
@@ -32,13 +32,13 @@ class DeviceSide {
   const DeviceFeatures& features() const { return features_; }
   const Device& device() const { return device_; }
 
-  // Device memory with these parameters: copied unless they are those of the last call. Throws
-  // DeviceError, as Gradient.
+  // These parameters in device memory, copied unless the last call had the same. Throws
+  // DeviceError, like Gradient.
   std::span<const float> Parameters(const ParametersView& view);
-  // Device memory for the gradient, all zero.
+  // Zeroed device memory for the gradient.
   std::span<float> Gradient();
 
-  // Waits for all that was asked for; before the memory goes that it works on.
+  // Waits for all enqueued work; must be called before its memory goes.
   void Drain() noexcept;
 
  private:
@@ -50,7 +50,7 @@ class DeviceSide {
   DeviceFeatures features_;
   DeviceBuffer<float> parameters_;
   DeviceBuffer<float> gradient_;
-  std::optional<ParametersView> held_;  // its floats may be gone
+  std::optional<ParametersView> held_;  // only compared: its floats may be gone
 };
 
 }  // namespace gnnd

@@ -35,7 +35,7 @@ void PeerRows::Refresh(gnnd_device_row_tiers* tiers) {
   }
 }
 
-// Of its present owner, or nothing: who cannot be opened once is not tried again.
+// Opens the memory of the present owner, if any; after a failure it is not tried again.
 void PeerRows::Open(Peer* peer) {
   peer->memory = OpenedDeviceMemory();
   const std::optional<SharedRows> rows = shares_.Of(peer->device);

@@ -9,25 +9,25 @@
 
 namespace gnnd {
 
-// What a placement's other devices share, opened for kernels of this one. A peer comes and goes
-// with its Trainer: before the first, after a death, and where its memory cannot be opened, its
-// rows are the host's.
+// The shared memory of a placement's other devices, opened for kernels of this one. A peer comes
+// and goes with its Trainer: before the first, after a death, and if its memory cannot be opened,
+// its rows come from the host.
 class PeerRows {
  public:
-  // Borrows all of them.
+  // Borrows all arguments.
   PeerRows(const Device& device, const RowPlacement& placement, uint64_t row_bytes,
            const RowShares& shares);
 
-  // Looks at who shares, and puts the memory of each into the places of `tiers` that are its own:
-  // those of the placement's lines, in their order, come first. REQUIRES: no kernel that was given
-  // places before still runs.
+  // Checks who shares, and writes each peer's memory into its places in `tiers`, of which those of
+  // the placement's lines, in order, come first. REQUIRES: no kernel that got earlier places still
+  // runs.
   void Refresh(gnnd_device_row_tiers* tiers);
 
  private:
   struct Peer {
     uint32_t device = 0;
-    uint64_t rows = 0;   // of it that the placement names
-    uint32_t owner = 0;  // looked at last; 0 = nobody
+    uint64_t rows = 0;   // rows of it that the placement names
+    uint32_t owner = 0;  // the owner at the last look; 0 = none
     OpenedDeviceMemory memory;
   };
 
