@@ -13,15 +13,15 @@ namespace gnnd {
 namespace {
 
 constexpr uint32_t kGrainRows = 256;
-// A part takes no more of a device's budget than this, nor more than kEvalPartBytes.
+// A part takes at most 1/kPartShare of a device's budget, and at most kEvalPartBytes.
 constexpr uint64_t kPartShare = 16;
-// Evaluations take no more than such a part of a budget.
+// Evaluations take at most 1/kBudgetShare of a device's budget.
 constexpr uint64_t kBudgetShare = 4;
-// The arrays of a part begin on lines of their own.
+// Each array of a part begins on a line of its own.
 constexpr uint64_t kSlackBytes = 4096;
 
-// Of a block at most: its own rows twice, widened, and sums; what is transformed and attended; what
-// comes out; weights as the processor's products take them.
+// Upper bound of a block's memory: its own rows twice, widened, and sums; transformed and attended
+// rows; output; weights in the form that the processor's products read.
 uint64_t BlockBytes(const ModelSpec& spec) {
   uint64_t most = 0;
   for (uint32_t layer = 0; layer < spec.num_layers; ++layer) {
@@ -82,8 +82,7 @@ bool DeviceInput::IsFeatures(const RowTable& table) const {
 
 DeviceInput::Costs DeviceInput::CostsOf(const RowTable& table, uint64_t heads) const {
   Costs costs;
-  // Features that the host stages lie there a second time, with the places where they go, beside
-  // the nodes and ranks of the others.
+  // Features that the host stages exist twice, with their places; the others need nodes and ranks.
   costs.source = (IsFeatures(table) ? 2 : 1) * table.row_bytes() + 12 + heads * sizeof(float);
   costs.edge = (2 + heads) * sizeof(float);     // index, weight, coefficients
   costs.row = (4 + 2 * heads) * sizeof(float);  // place, self, scale, its own coefficients
@@ -124,7 +123,7 @@ void DeviceInput::ForParts(const RowTable& table, std::span<const uint32_t> node
   const Costs costs = CostsOf(table, heads);
   const uint64_t most = part_bytes_ - std::min(part_bytes_, kSlackBytes);
   for (uint64_t first = 0; first < nodes.size();) {
-    // As many rows as fit whatever their neighbours have in common.
+    // Takes as many rows as fit even if they share no neighbours.
     uint64_t edges = 0;
     uint64_t bytes = 0;
     uint64_t end = first;

@@ -16,16 +16,16 @@
 
 namespace gnnd {
 
-// Exact evaluation on a device with memory of its own. The tables stay the host's, which all
-// Trainers share; what a part of a block reads is brought to the device, each row once, in
-// `part_bytes` of its memory at most. Which rows are computed together decides no bit: their sums
-// are their own, and products are those of whole blocks. A row whose neighbours alone are more is
-// summed by the host. Throws DeviceError.
+// Exact evaluation on a device with memory of its own. The tables stay in the host's memory, which
+// all Trainers share; the rows that a part of a block reads are copied to the device, each once,
+// into at most `part_bytes` of its memory. The division into parts decides no bit: sums are per
+// row, and products are those of whole blocks. The host sums a row whose neighbours alone exceed a
+// part. Throws DeviceError.
 class DeviceInput final : public EvalInput {
  public:
-  // Takes the memory of parts and of a block, which is `block`'s, at once: a Trainer's trial tells
-  // what there is beside it. kDeviceMemory where evaluations would take more than a quarter of the
-  // device's budget, or do not fit. Borrows all.
+  // Allocates the memory of parts, and of a block in `block`, at once, so that a Trainer's trial
+  // shows how much is left. kDeviceMemory if evaluations would take more than a quarter of the
+  // device's budget, or do not fit. Borrows all arguments.
   static Result<std::unique_ptr<DeviceInput>> Create(const TrainOptions& options,
                                                      const FeatureStore& store,
                                                      const DeviceSide& side, Workspace* block);
@@ -42,7 +42,7 @@ class DeviceInput final : public EvalInput {
   uint64_t reserved_bytes() const override;
 
  private:
-  // What a part takes of the device's memory.
+  // Bytes of a part in the device's memory.
   struct Costs {
     uint64_t source = 0;
     uint64_t edge = 0;
@@ -53,7 +53,7 @@ class DeviceInput final : public EvalInput {
               uint64_t part_bytes, Workspace* block);
   bool IsFeatures(const RowTable& table) const;
   Costs CostsOf(const RowTable& table, uint64_t heads) const;
-  // Rows of the table in its own type, in `memory`, which is the device's.
+  // Copies rows of the table in its own type into `memory`, which is on the device.
   RowTable Brought(const RowTable& table, std::span<const uint32_t> nodes, Workspace* memory);
   template <typename T>
   T* Copied(std::span<const T> values, Workspace* memory);
@@ -65,11 +65,11 @@ class DeviceInput final : public EvalInput {
   const TrainOptions& options_;
   const FeatureStore& store_;
   const uint64_t part_bytes_;
-  const bool needs_self_;  // a row is among its own neighbours
+  const bool needs_self_;  // whether a row counts among its own neighbours
   Workspace* block_;
   TrainStream& stream_;
   DeviceReader reader_;
-  Workspace part_;  // of the device
+  Workspace part_;  // on the device
   HostInput aside_;
   HashRelabel relabel_;
   std::vector<uint32_t> sources_;

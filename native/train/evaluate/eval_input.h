@@ -10,56 +10,56 @@
 #include "core/graph/topology_view.h"
 #include "train/ops/workspace.h"
 
-// How a layer of exact evaluation comes by its rows, which lie by node id in tables of the host's:
-// where operators are the host's they read the tables, on a device what was brought there.
+// How a layer of exact evaluation gets its rows, which lie by node id in tables in the host's
+// memory: the host's operators read the tables, a device's operators a copy.
 
 namespace gnnd {
 
 // Rows of a block that are computed together, with their whole neighbourhoods.
 struct EvalPart {
-  uint64_t first = 0;               // of them in the block
-  std::span<const uint32_t> nodes;  // of the host's memory
-  // Where operators read: `index` and `self` are rows of `x`.
+  uint64_t first = 0;               // of the part's rows, in the block
+  std::span<const uint32_t> nodes;  // in the host's memory
+  // Input of operators: `index` and `self` are rows of `x`.
   RowTable x;
   const uint32_t* indptr = nullptr;  // [nodes.size() + 1]
   const uint32_t* index = nullptr;   // [num_edges]
   const uint32_t* self = nullptr;    // [nodes.size()]
   uint64_t num_edges = 0;
-  std::span<const uint32_t> sources;  // the host's: nodes of x's rows; empty: a row is its node
-  Workspace* memory = nullptr;        // of its operators, valid for this part alone
-  // Too many neighbours for the device: its operators are the host's and so is what they write.
+  std::span<const uint32_t> sources;  // the host's: node of each row of x; empty: rows are nodes
+  Workspace* memory = nullptr;        // workspace for operators, valid for this part only
+  // Has too many neighbours for the device, so the host's operators compute it in host memory.
   bool is_aside = false;
 
   uint32_t rows() const { return static_cast<uint32_t>(nodes.size()); }
 };
 
-// One thread's.
+// For use by one thread.
 class EvalInput {
  public:
   using Compute = std::function<void(const EvalPart&)>;
   virtual ~EvalInput() = default;
 
-  // Calls `compute` for the parts of a block in their order. `heads` numbers go with each row of x
-  // and each edge beside weights (attention).
+  // Calls `compute` for the parts of a block in order. `heads` numbers accompany each row of x and
+  // each edge (attention).
   virtual void ForParts(const RowTable& table, std::span<const uint32_t> nodes, uint64_t heads,
                         const Compute& compute) = 0;
-  // float32 rows of the table for operators, [nodes.size(), dim].
+  // Rows of the table as float32 for operators, [nodes.size(), dim].
   virtual at::Tensor Rows(const RowTable& table, std::span<const uint32_t> nodes) = 0;
-  // The host's numbers for the operators of `memory`.
+  // Host numbers as operators over `memory` read them.
   virtual const float* Given(std::span<const float> values, Workspace* memory) = 0;
-  // Where operators write what `host` is to hold, [count]; it does after Bring.
+  // The place where operators write the [count] numbers for `host`; Bring then copies them there.
   virtual float* PlaceOf(float* host, uint64_t count) = 0;
   virtual void Bring(const float* from, uint64_t count, float* host) = 0;
-  // What operators wrote, in the host's memory: as it is, or a copy in `host`.
+  // Operators' output as the host reads it: in place, or a copy in `host`.
   virtual const float* Seen(const float* from, uint64_t count, Workspace* host) = 0;
-  // What was computed aside, to where operators continue with it.
+  // Copies rows that were computed aside to the place where operators continue with them.
   virtual void Join(const float* host, uint64_t count, float* to) = 0;
-  // Of blocks; its Reset takes back what the functions above gave.
+  // Workspace of blocks; its Reset frees the results of the functions above.
   virtual Workspace* memory() = 0;
-  virtual uint64_t reserved_bytes() const = 0;  // of the host's memory
+  virtual uint64_t reserved_bytes() const = 0;  // in the host's memory
 };
 
-// Whether ids are consecutive, so that their rows lie together.
+// Whether ids are consecutive, so that their rows are contiguous.
 inline bool Consecutive(std::span<const uint32_t> nodes) {
   return nodes.back() - nodes.front() + 1 == nodes.size();
 }
@@ -67,7 +67,7 @@ inline bool Consecutive(std::span<const uint32_t> nodes) {
 // Copies row r of `rows` to row nodes[r] of `to`, on the caller's team.
 void ScatterRows(const float* rows, std::span<const uint32_t> nodes, uint64_t columns, float* to);
 
-// The host's operators, which read the tables as they are. Borrows the topology.
+// For the host's operators, which read the tables directly. Borrows the topology.
 class HostInput final : public EvalInput {
  public:
   explicit HostInput(const TopologyView& topology) : topology_(topology) {}

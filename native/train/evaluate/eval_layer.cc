@@ -18,9 +18,9 @@ namespace {
 
 constexpr uint32_t kGrainRows = 64;
 
-// A row's weights times a power of two, by which the largest lies in [1, 2): a weighted mean has
-// no unit, and sums of weights near the ends of float32 would leave it. Where they do not, the mean
-// has the same bits in any such unit.
+// Scales a row's weights by a power of two so that the largest lies in [1, 2): a weighted mean does
+// not depend on scale, but sums of very large or small weights would overflow or underflow float32.
+// Otherwise the mean's bits are the same at any such scale.
 void CopyInUnit(std::span<const float> weights, float* out) {
   float largest = 0.0F;
   for (const float weight : weights) largest = std::max(largest, weight);
@@ -96,7 +96,7 @@ void EvalLayer::Join(const EvalPart& part, const float* from, uint64_t count, fl
   if (part.is_aside) input_->Join(from, count, place);
 }
 
-// What edges to and from such nodes are multiplied by where sums are normalised.
+// Factors of edges to and from these nodes in normalised sums.
 std::span<const float> EvalLayer::Norms(std::span<const uint32_t> nodes) {
   const TopologyView& topology = options_.topology;
   if (node_norm_.empty()) {
@@ -138,7 +138,7 @@ std::span<const float> EvalLayer::EdgeWeights(const EvalPart& part) {
   return {weights, count};
 }
 
-// The part's rows of `out`.
+// Sums the part's rows into `out`.
 template <typename Element>
 void EvalLayer::SumPart(const EvalPart& part, const Element* x, float* out) {
   Workspace* const memory = part.memory;
@@ -183,7 +183,7 @@ void EvalLayer::SumPart(const EvalPart& part, const Element* x, float* out) {
   Join(part, op.out, part.rows() * columns, place);
 }
 
-// Gathers rows of the table: [nodes_.size(), table.dim()].
+// Sums gathered rows of the table into `out`: [nodes_.size(), table.dim()].
 void EvalLayer::Sum(const RowTable& table, float* out) {
   input_->ForParts(table, nodes_, /*heads=*/0, [&](const EvalPart& part) {
     part.x.Visited([&](auto elements) { SumPart(part, elements.data(), out); });
@@ -216,14 +216,14 @@ at::Tensor EvalLayer::Gathered() {
   return rows;
 }
 
-// A matrix where the host's operators read it.
+// A matrix as the host's operators read it.
 at::Tensor EvalLayer::SeenByHost(const at::Tensor& matrix) {
   const float* const seen =
       input_->Seen(matrix.const_data_ptr<float>(), static_cast<uint64_t>(matrix.numel()), &host_);
   return ViewOf(const_cast<float*>(seen), matrix.size(0), matrix.size(1));
 }
 
-// Of these nodes, head by head, for the operators of `memory`.
+// The scores of these nodes, head by head, for operators over `memory`.
 const float* EvalLayer::ScoresOf(Side side, std::span<const uint32_t> nodes, Workspace* memory) {
   const uint64_t heads = model_.spec.heads;
   float* const scores = host_.Get<float>(heads * nodes.size());
@@ -235,7 +235,7 @@ const float* EvalLayer::ScoresOf(Side side, std::span<const uint32_t> nodes, Wor
   return input_->Given({scores, heads * nodes.size()}, memory);
 }
 
-// What the part's operators read; `destination` are the whole block's.
+// The input of the part's operators; `destination` belongs to the whole block.
 AttentionInput EvalLayer::AttentionOf(const EvalPart& part, const at::Tensor& destination) {
   AttentionInput input;
   auto* const source = const_cast<float*>(part.x.values<float>().data());
@@ -243,7 +243,7 @@ AttentionInput EvalLayer::AttentionOf(const EvalPart& part, const at::Tensor& de
                         static_cast<int64_t>(part.x.dim()), part.memory->device().where);
   input.attention = parameters()[TensorRole::kAttentionSource];
   if (KindOf(model_.spec.type).gathering == Gathering::kDot) {
-    const int64_t wide = destination.size(1);  // keys, and then values, of each row
+    const int64_t wide = destination.size(1);  // of keys; a row is a key, then a value
     input.key = input.source.narrow(1, 0, wide);
     input.source = input.source.narrow(1, wide, wide);
     input.heads = model_.spec.heads;
@@ -257,7 +257,7 @@ AttentionInput EvalLayer::AttentionOf(const EvalPart& part, const at::Tensor& de
   return input;
 }
 
-// The part's rows of `out`.
+// Attends for the part's rows of `out`.
 void EvalLayer::AttendPart(const EvalPart& part, const at::Tensor& destination, float* out) {
   const AttentionInput input = AttentionOf(part, destination);
   AttentionTable table;

@@ -17,35 +17,35 @@
 #include "train/ops/attention.h"
 #include "train/ops/workspace.h"
 
-// One layer of exact evaluation on some rows, with their full neighbourhoods.
+// Computes one layer of exact evaluation for some rows, with their full neighbourhoods.
 
 namespace gnnd {
 
-// What a layer computes from.
+// The input of a layer.
 struct LayerTask {
   uint32_t layer = 0;
   bool transforms_first = false;
   LayerParameters parameters;
   RowTable in;                   // rows by node id
   float* transformed = nullptr;  // [num_nodes, TransformedColumns]: rows by node id
-  float* scores = nullptr;       // where there are some: [2][heads][num_nodes]
-  // Of the layer nearest the features, or null: what was aggregated before, by node id, and what
-  // of it is there. All Trainers share it; who finds a row missing computes the same bits.
+  float* scores = nullptr;       // [2][heads][num_nodes], if the layer has scores
+  // For the layer nearest the features, or null: earlier sums by node id, and which of them exist.
+  // All Trainers share them; a Trainer that finds a row missing computes the same bits.
   float* kept = nullptr;
   uint8_t* is_kept = nullptr;
 };
 
-// What computes a layer. One thread's; uses the team's threads.
+// Computes a layer. For use by one thread; uses the team's threads.
 class LayerRunner {
  public:
   virtual ~LayerRunner() = default;
 
-  // The end of a block of nodes[begin ..] that takes some 10 ms. How rows fall into blocks shows in
-  // the last bits: matrix products round by their height.
+  // End of a block that starts at nodes[begin] and takes some 10 ms. The division into blocks
+  // changes the last bits, because matrix products round by their height.
   virtual uint64_t BlockEnd(const LayerTask& task, std::span<const uint32_t> nodes,
                             uint64_t begin) const = 0;
 
-  // Writes the transformed rows (and scores) of a block. Only where the task transforms first.
+  // Writes the transformed rows (and scores) of a block; only if the task transforms first.
   virtual void Transform(const LayerTask& task, std::span<const uint32_t> nodes) = 0;
 
   // Writes the layer's rows of a block to `out`, [nodes.size(), out].
@@ -54,7 +54,7 @@ class LayerRunner {
   virtual uint64_t reserved_bytes() const = 0;
 };
 
-// Our own models' layers, by the operators of `input`. Borrows options and model; a task's
+// Our own models' layers, on the operators of `input`. Borrows options and model; a task's
 // parameters lie where those operators compute.
 class EvalLayer final : public LayerRunner, private ExactRows {
  public:
@@ -94,15 +94,15 @@ class EvalLayer final : public LayerRunner, private ExactRows {
   AttentionInput AttentionOf(const EvalPart& part, const at::Tensor& destination);
   const float* ScoresOf(Side side, std::span<const uint32_t> nodes, Workspace* memory);
   void AttendPart(const EvalPart& part, const at::Tensor& destination, float* out);
-  // Where an aside part's operators write what belongs to `place`, and that it got there.
+  // Where an aside part's operators write the result for `place`; Join then moves it there.
   float* PlaceOf(const EvalPart& part, uint64_t count, float* place);
   void Join(const EvalPart& part, const float* from, uint64_t count, float* place);
 
   const TrainOptions& options_;
   const Model& model_;
   std::unique_ptr<EvalInput> input_;
-  const LayerTask* task_ = nullptr;  // of the block that is computed
-  std::span<const uint32_t> nodes_;  // whose rows they are
+  const LayerTask* task_ = nullptr;  // task of the present block
+  std::span<const uint32_t> nodes_;  // nodes of the present block
   std::vector<float> node_norm_;     // GCN: 1 / sqrt(degree + 1)
   Workspace host_;                   // lists of a block that the host makes
 };

@@ -45,7 +45,7 @@ Status Expand(const TopologyView& topology, const NodeSet& from, const std::func
 void NodeSet::AddShared(uint32_t node) {
   std::atomic_ref<uint64_t> word(words_[node / 64]);
   const uint64_t bit = uint64_t{1} << (node % 64);
-  // Most are members already, and a look is cheaper than a locked write.
+  // Most are members already, and reading is cheaper than a locked write.
   if ((word.load(std::memory_order_relaxed) & bit) == 0) {
     word.fetch_or(bit, std::memory_order_relaxed);
   }

@@ -17,7 +17,7 @@ class NodeSet {
   explicit NodeSet(uint32_t num_nodes) : words_((uint64_t{num_nodes} + 63) / 64) {}
 
   void Add(uint32_t node) { words_[node / 64] |= uint64_t{1} << (node % 64); }
-  // The same from several threads at once.
+  // Add that several threads may call at once.
   void AddShared(uint32_t node);
   // Appends the members of [begin, end), ascending; begin is a multiple of 64.
   void List(uint32_t begin, uint32_t end, std::vector<uint32_t>* nodes) const;
@@ -32,21 +32,21 @@ class NodeSet {
 struct EvalPhase {
   uint32_t layer = 0;
   bool transforms = false;
-  uint32_t set = 0;  // which of EvalPlan::sets has its nodes
+  uint32_t set = 0;  // index of its nodes in EvalPlan::sets
 };
 
-// What exact evaluation of some nodes computes: each row of each layer once.
+// The plan of an exact evaluation of some nodes: each row of each layer is computed once.
 struct EvalPlan {
   std::vector<NodeSet> sets;           // [num_layers + 1]: layer 0's inputs, each layer's outputs
   std::vector<bool> transforms_first;  // by layer
   std::vector<EvalPhase> phases;       // in order; none without targets
-  uint64_t rows = 0;                   // of all phases
-  uint32_t chunk_nodes = 64;           // of each phase's chunks
+  uint64_t rows = 0;                   // over all phases
+  uint32_t chunk_nodes = 64;           // size of every phase's chunks
   uint32_t chunks = 0;
 };
 
-// Finds the rows that `targets` reach, on the caller's team. kAborted when `alive`, asked
-// every few milliseconds, returns false.
+// Finds the rows that `targets` reach, on the caller's team. kAborted when `alive`, called every
+// few milliseconds, returns false.
 Result<EvalPlan> PlanEvaluation(const TopologyView& topology, const ModelSpec& spec,
                                 std::span<const uint32_t> targets,
                                 const std::function<bool()>& alive);

@@ -61,7 +61,7 @@ LayerTask Evaluator::TaskOf(const EvalPlan& plan, const EvalPhase& phase,
   return task;
 }
 
-// Rows of a hidden layer; those of a block that does not lie together are moved to their places.
+// Computes rows of a hidden layer, and moves those of scattered blocks to their places.
 void Evaluator::RunBlock(const LayerTask& task, std::span<const uint32_t> nodes, float* hidden) {
   const uint64_t columns = ShapeOf(model_.spec, task.layer).out;
   if (Consecutive(nodes)) return layer_->Run(task, nodes, hidden + nodes.front() * columns);

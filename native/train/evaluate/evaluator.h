@@ -24,36 +24,36 @@ namespace gnnd {
 // chunk is the rows of a phase whose node ids lie in its range.
 class Evaluator {
  public:
-  // Borrows options and model, whose layers `layer` computes.
+  // Borrows options and model; `layer` computes the model's layers.
   Evaluator(const TrainOptions& options, const Model& model, std::unique_ptr<LayerRunner> layer);
 
-  // As TrainWork. `parameters` in manifest order, float32, none requiring a gradient; empty where
-  // the model is a script, which has them.
+  // As in TrainWork. `parameters` are in manifest order, float32, none requiring a gradient; empty
+  // for a script, which holds its own.
   Result<EvalShape> Plan(EvalNodes nodes, const Alive& alive);
   Status RunChunk(const EvalTask& task, std::span<const at::Tensor> parameters, const Alive& alive,
                   EvalResult* result);
   void End();
-  // Targets are predicted into these files from now on, not counted; borrowed.
+  // From now on targets are predicted into these files instead of counted; borrowed.
   void PredictInto(PredictionFiles* files) { predictions_ = files; }
-  // Layers are computed by this one from now on.
+  // From now on this object computes the layers.
   void Use(std::unique_ptr<LayerRunner> layer) { layer_ = std::move(layer); }
-  // Of hidden rows; < 0 before a plan.
+  // The file of hidden rows; < 0 before a plan.
   int scratch_fd() const { return scratch_ ? scratch_->fd() : -1; }
 
-  // Logits of `nodes` (ascending, each once), in parts.
+  // Gives the logits of `nodes` (ascending, distinct) to `consume`, in parts.
   Status Predict(std::span<const at::Tensor> parameters, std::span<const uint32_t> nodes,
                  const Alive& alive, const LogitsConsumer& consume);
-  // Share of the running prediction that is done, 0 to 1; for its `alive`.
+  // Share of the running prediction that is done, 0 to 1; for use by its `alive`.
   double progress() const { return progress_; }
 
-  // Private memory: plans, and the work of blocks.
+  // Private memory of plans and blocks.
   uint64_t work_bytes() const;
 
  private:
   Status OpenScratch();
   LayerTask TaskOf(const EvalPlan& plan, const EvalPhase& phase,
                    std::span<const at::Tensor> parameters) const;
-  // The rows of one chunk. Where the phase is the last, `consume` takes them.
+  // Computes the rows of one chunk. `consume` takes them if the phase is the last.
   Status RunRows(const EvalPlan& plan, const EvalPhase& phase, uint32_t chunk,
                  std::span<const at::Tensor> parameters, const Alive& alive,
                  const LogitsConsumer& consume, uint64_t* rows);
@@ -65,9 +65,9 @@ class Evaluator {
   EvalLayout layout_;
   std::optional<EvalScratch> scratch_;
   PredictionFiles* predictions_ = nullptr;
-  EvalTargets targets_[2];  // by EvalNodes, as plans_
+  EvalTargets targets_[2];  // by EvalNodes, like plans_
   std::optional<EvalPlan> plans_[2];
-  Workspace out_;  // a block's rows where they do not lie together, and logits
+  Workspace out_;  // a block's rows if they are not contiguous, and logits
   double progress_ = 0;
 };
 

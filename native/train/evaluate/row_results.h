@@ -12,16 +12,17 @@
 #include "train/layers/row_model.h"
 #include "train/tasks/node_targets.h"
 
-// What a Trainer of a model over rows makes of logits and running values.
+// Results of a Trainer of a model over rows, from logits and running values.
 
 namespace gnnd {
 
-// The distances of running values to what a batch found, times its rows (core/kernels/optimizer.h).
+// Writes the distances of running values to a batch's, times its rows (core/kernels/optimizer.h).
 void WriteRunning(const ParameterManifest& manifest, const std::vector<RunningValue>& running,
                   std::span<const float> parameters, uint64_t rows, std::span<float> gradient);
 
-// Of [rows, classes] in the host's memory, which are `rows` of the targets, the first of which is
-// so many behind the first that is evaluated. kNumericDivergence when the loss is not finite.
+// Counts results from logits [rows, classes] in the host's memory, whose targets are `rows`;
+// `first` is the number of evaluated rows before them. kNumericDivergence when the loss is not
+// finite.
 Status CountRows(const at::Tensor& logits, std::span<const uint32_t> rows, uint64_t first,
                  const NodeTargets& targets, bool with_loss, EvalResult* result);
 

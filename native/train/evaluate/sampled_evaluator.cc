@@ -76,7 +76,7 @@ at::Tensor SampledEvaluator::LogitsOfDevice(const Sample& sample,
   const Sample copy =
       CopyToDevice(on_device_->store, sample, &on_device_->reader, memory, &bottom.x);
   const at::Tensor given = ForwardBlocks(model_, parameters, copy, bottom, memory);
-  // Torch may have made it in memory of its own, which the plug-in does not copy from.
+  // Torch may have allocated `given` itself, and the plug-in cannot copy from such memory.
   const at::Tensor logits = EmptyIn(memory, given, given.size(0), given.size(1));
   logits.copy_(given);
   logits_.resize(static_cast<uint64_t>(logits.numel()));

@@ -21,12 +21,12 @@
 
 namespace gnnd {
 
-// Evaluation on keyed samples: the nodes in chunks of kEvalChunkSeeds, each a batch with a key that
-// no training batch has (kEvaluationEpoch), the same in every run. No dropout, no update.
+// Evaluation on keyed samples: the nodes form chunks of kEvalChunkSeeds, each a batch with a key
+// that no training batch has (kEvaluationEpoch), the same in every run. No dropout, no update.
 class SampledEvaluator {
  public:
-  // As options.eval_sampler says. Borrows all but the model; `script` is null for our own models.
-  // kInvalidArgument when no record has room for what the sampler may draw.
+  // Follows options.eval_sampler. Borrows all but the model; `script` is null for our own models.
+  // kInvalidArgument when no record has room for the sampler's draws.
   static Result<std::unique_ptr<SampledEvaluator>> Create(const TrainOptions& options,
                                                           const Model& model, ScriptModel* script);
 
@@ -34,14 +34,14 @@ class SampledEvaluator {
   Status RunChunk(const EvalTask& task, std::span<const at::Tensor> parameters, const Alive& alive,
                   EvalResult* result);
 
-  // Forward passes are computed on a device from now on, in `memory` of its, or again on the host.
-  // The first chunk is computed once, with any parameters of the device's: so a Trainer holds from
-  // its beginning about what evaluations take. Borrows all. Throws DeviceError.
+  // From now on forward passes run on a device, in its `memory`, or again on the host. The first
+  // chunk is computed once, with any device parameters, so that a Trainer holds from the start
+  // about the memory that evaluations take. Borrows all arguments. Throws DeviceError.
   Status UseDevice(const FeatureStore& store, const DeviceSide& side,
                    std::span<const at::Tensor> parameters, Workspace* memory);
   void UseHost() { on_device_.reset(); }
 
-  // As Evaluator's.
+  // As in Evaluator.
   void PredictInto(PredictionFiles* files) { predictions_ = files; }
 
   uint64_t work_bytes() const { return memory_.reserved_bytes() + sampler_.workspace_bytes(); }
@@ -49,7 +49,7 @@ class SampledEvaluator {
  private:
   SampledEvaluator(const TrainOptions& options, const Model& model, ScriptModel* script,
                    const RecordLayout& layout);
-  // float32 feature rows of these nodes.
+  // Feature rows of these nodes as float32.
   at::Tensor Rows(std::span<const uint32_t> nodes);
   at::Tensor Logits(const Sample& sample, std::span<const at::Tensor> parameters);
   at::Tensor LogitsOfDevice(const Sample& sample, std::span<const at::Tensor> parameters);
@@ -69,7 +69,7 @@ class SampledEvaluator {
   PredictionFiles* predictions_ = nullptr;
   Workspace memory_;
   std::optional<OnDevice> on_device_;
-  std::vector<float> logits_;  // a device's
+  std::vector<float> logits_;  // logits from a device
 };
 
 }  // namespace gnnd

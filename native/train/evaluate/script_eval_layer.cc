@@ -9,7 +9,7 @@
 namespace gnnd {
 namespace {
 
-// Floats that a block's neighbours have, so that it takes some 10 ms and 16 MB. A row of more is a
+// Floats of a block's neighbours, chosen so that it takes some 10 ms and 16 MB. A larger row is a
 // block of its own.
 constexpr uint64_t kBlockFloats = uint64_t{1} << 22;
 

@@ -10,9 +10,8 @@
 
 namespace gnnd {
 
-// A layer of exact evaluation by a user's model: each block of rows with all their neighbours is
-// one block for it. Borrows both; who evaluates has given the script its
-// parameters.
+// A layer of exact evaluation by a user's model, which gets each block of rows with all their
+// neighbours. Borrows both arguments; the caller has given the script its parameters.
 class ScriptEvalLayer final : public LayerRunner {
  public:
   ScriptEvalLayer(const TrainOptions& options, ScriptModel* script);
