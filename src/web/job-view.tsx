@@ -11,7 +11,7 @@ import { Chart, type ChartData, type Line } from './chart.tsx';
 import { wallMs } from './clock.ts';
 import { age, count, duration, idOf, msOf } from './format.ts';
 import { type FeedState, isTerminal, type JobFeed } from './job-feed.ts';
-import { isInference, predictedText, StateBadge } from './jobs-view.tsx';
+import { predictedText, StateBadge, viewOf } from './jobs-view.tsx';
 import { hitRate, hitRatesOf, queueOf } from './lanes.ts';
 import { LanesView, StagesTable } from './lanes-view.tsx';
 import { LogsView } from './logs-view.tsx';
@@ -85,10 +85,11 @@ function Parts({ job, feed }: { readonly job: Job; readonly feed: JobFeed }) {
   const all = timeline.value?.stretches.flatMap(({ executors }) => executors) ?? [];
   const rate = hitRate(all);
   const lines = linesOf(job);
+  const { learns } = viewOf(job);
   return (
     <>
       <Head job={job} epochs={feed.epochCount} />
-      {!isInference(job) && (
+      {learns && (
         <Chart
           key={lines.map(({ label }) => label).join()}
           title={lines === metricLines ? 'Loss and accuracy' : 'Loss and metrics'}
@@ -103,8 +104,7 @@ function Parts({ job, feed }: { readonly job: Job; readonly feed: JobFeed }) {
         {timeline.value !== null && <LanesView timeline={timeline.value} />}
         {timeline.value !== null && <StagesTable timeline={timeline.value} />}
       </section>
-      {/* Nobody samples ahead of an inference, nor keeps rows for it. */}
-      {!isInference(job) && (
+      {learns && (
         <>
           <Chart title="Queue" x="second" lines={queueLines} data={queue} />
           <section aria-labelledby="cache">
@@ -175,7 +175,7 @@ function Head({ job, epochs }: { readonly job: Job; readonly epochs: number }) {
   const remainingMs = Number(progress?.remainingMs ?? 0n);
   const model = effectiveSpec?.model?.type;
   const tested = result === undefined ? undefined : testMetricsOf(result).best;
-  const predicts = isInference(job);
+  const { unit } = viewOf(job);
   return (
     <section class="head" aria-label="State">
       <p>
@@ -184,7 +184,7 @@ function Head({ job, epochs }: { readonly job: Job; readonly epochs: number }) {
         <span>{job.message}</span>
       </p>
       <p>
-        {predicts ? (
+        {unit === 'NODES' ? (
           <span>{predictedText(job)}</span>
         ) : (
           <>

@@ -87,7 +87,7 @@ function JobRow({ job }: { readonly job: Job }) {
         {job.message !== '' && <small>{job.message}</small>}
       </td>
       <td data-label="Epochs">
-        {isInference(job) ? (
+        {viewOf(job).unit === 'NODES' ? (
           <small>{predictedText(job)}</small>
         ) : (
           <>
@@ -117,7 +117,7 @@ function JobRow({ job }: { readonly job: Job }) {
 
 /** The deciding metric of the best parameters once they exist, else of the last evaluation. */
 function validationOf(job: Job): Metric | undefined {
-  if (isInference(job)) return undefined;
+  if (!viewOf(job).learns) return undefined;
   const { result, progress, epochs } = job;
   if (result !== undefined) return firstOf(result.bestValMetrics, result.bestValAccuracy);
   const running = firstOf(progress?.valMetrics ?? [], progress?.valAccuracy ?? 0);
@@ -125,9 +125,19 @@ function validationOf(job: Job): Metric | undefined {
   return running ?? (last && valMetricOf(last));
 }
 
-/** Predicts with a model, and so has no epochs. */
-export function isInference({ effectiveSpec }: Job): boolean {
-  return effectiveSpec?.kind === JobKind.INFERENCE;
+/** What views show of jobs of one kind. */
+interface KindView {
+  /** How far a job is: epochs that ended, or nodes that were predicted. */
+  readonly unit: 'EPOCHS' | 'NODES';
+  /** Whether it is validated, and has charts of what it learns and of the batches it waits for. */
+  readonly learns: boolean;
+}
+
+const training: KindView = { unit: 'EPOCHS', learns: true };
+const predicting: KindView = { unit: 'NODES', learns: false };
+
+export function viewOf({ effectiveSpec }: Job): KindView {
+  return effectiveSpec?.kind === JobKind.INFERENCE ? predicting : training;
 }
 
 export function predictedText({ result }: Job): string {

@@ -6,7 +6,6 @@ import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
 import { JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { fileProblem } from '../../base/file-problem.ts';
-import { counted } from '../../spec/counted.ts';
 import {
   type Place,
   placeOf,
@@ -20,15 +19,8 @@ import { CliError } from '../session/exit.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { padEnd, printable } from '../session/terminal.ts';
-import {
-  idOf,
-  inferenceText,
-  infers,
-  modelText,
-  resourceName,
-  specOf,
-  stalenessText,
-} from '../show/job-text.ts';
+import { idOf, resourceName, specOf } from '../show/job-text.ts';
+import { viewOf } from '../show/kind-views.ts';
 import { memoryLines } from '../show/memory-text.ts';
 import { printOne, specYaml } from '../show/output.ts';
 import { followToEnd } from './job-watch.ts';
@@ -86,25 +78,12 @@ async function createJob(session: Session, flags: CreateFlags): Promise<number> 
   const isAwaited = flags.wait === true || flags.follow === true;
   if (!isAwaited) {
     printCreated(session, created);
-    session.say(`created: ${summaryOf(created)}`);
+    session.say(`created: ${viewOf(specOf(created)).summary(specOf(created))}`);
     session.say(`watch it with: gnnctl job watch ${idOf(created.name)}`);
     return gnnctlExit.OK;
   }
-  session.say(`created ${created.name}: ${summaryOf(created)}`);
+  session.say(`created ${created.name}: ${viewOf(specOf(created)).summary(specOf(created))}`);
   return await followToEnd(session, created.name, flags.follow === true ? 'follow' : 'wait');
-}
-
-/** `GRAPHSAGE 256, fanouts 10,10 on npm; 10 epochs, 2 devices, S = 0`. */
-function summaryOf(job: Job): string {
-  const spec = specOf(job);
-  if (infers(spec)) return `${inferenceText(spec)} on ${spec?.dataset ?? ''}: ${modelText(spec)}`;
-  const rest = [
-    counted(spec?.training?.epochs ?? 0, 'epoch'),
-    counted(spec?.resources?.devices ?? 1, 'device'),
-    stalenessText(spec),
-  ];
-  const what = `${modelText(spec)} on ${spec?.dataset ?? ''}`;
-  return `${what}; ${rest.filter((text) => text !== '').join(', ')}`;
 }
 
 function printCreated(session: Session, job: Job): void {

@@ -1,12 +1,7 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import {
-  DecidingMetric,
-  DecidingMetricSchema,
-  EvaluationMethodSchema,
-} from '../../api/gen/gnnd/v1/evaluation_pb.ts';
 import { ExecutorRole } from '../../api/gen/gnnd/v1/executor_pb.ts';
-import { InferenceNodesSchema, JobKind } from '../../api/gen/gnnd/v1/inference_pb.ts';
+import { InferenceNodesSchema } from '../../api/gen/gnnd/v1/inference_pb.ts';
 import {
   EvaluationKind,
   type EvaluationProgress,
@@ -26,7 +21,6 @@ import { StalenessCompensationSchema } from '../../api/gen/gnnd/v1/training_pb.t
 import { Reason, ReasonSchema } from '../../api/gen/gnnd/v1/types_pb.ts';
 import { counted } from '../../spec/counted.ts';
 import { shortName } from '../../spec/enum-names.ts';
-import { firstOf, isError, type Metric, metricTitle, valMetricOf } from '../../spec/metrics.ts';
 import { printable, type Style } from '../session/terminal.ts';
 import { formatDuration } from '../session/units.ts';
 
@@ -125,7 +119,6 @@ export function stalenessText(spec: JobSpec | undefined): string {
   return `S = ${staleness}, ${shortName(StalenessCompensationSchema, stalenessCompensation)}`;
 }
 
-/** `EXACT, every 2 epochs`; `SAMPLED 15,10,5, at the end`. */
 const evaluationTitles: Readonly<Record<EvaluationKind, string>> = {
   [EvaluationKind.UNSPECIFIED]: 'evaluating',
   [EvaluationKind.VALIDATION]: 'evaluating validation nodes',
@@ -149,16 +142,11 @@ export function evaluationLeft({ remainingMs }: EvaluationProgress): string {
   return remainingMs === 0n ? '' : `${formatDuration(Number(remainingMs))} left`;
 }
 
-/** Whether a job predicts with the model of another. */
-export function infers(spec: JobSpec | undefined): boolean {
-  return spec?.kind === JobKind.INFERENCE;
-}
-
-/** `ALL nodes by job-1`, `TEST nodes by /srv/exported`. */
+/** `ALL nodes by job-1`, `TEST nodes by /srv/exported`; empty for a job that trains. */
 export function inferenceText(spec: JobSpec | undefined): string {
-  if (spec?.inference === undefined || !infers(spec)) return '';
-  const { nodes, job = '', path = '' } = spec.inference;
-  return `${shortName(InferenceNodesSchema, nodes)} nodes by ${job === '' ? path : job}`;
+  const { nodes = 0, job = '', path = '' } = spec?.inference ?? {};
+  const model = job === '' ? path : job;
+  return model === '' ? '' : `${shortName(InferenceNodesSchema, nodes)} nodes by ${model}`;
 }
 
 /** `2449029 nodes in /var/lib/gnnd/jobs/…/predictions`. */
@@ -166,71 +154,12 @@ export function predictionsText({ nodes, folder }: JobPredictions): string {
   return `${counted(nodes, 'node')} in ${printable(folder)}`;
 }
 
-export function evaluationText(spec: JobSpec | undefined): string {
-  const evaluation = spec?.evaluation;
-  if (evaluation === undefined) return '';
-  const { everyEpochs = 1, fanouts } = evaluation;
-  const method = [shortName(EvaluationMethodSchema, evaluation.method), fanoutsText(fanouts)];
-  if (infers(spec)) return method.filter((part) => part !== '').join(' ');
-  const when =
-    everyEpochs === 0
-      ? 'at the end'
-      : everyEpochs === 1
-        ? 'every epoch'
-        : `every ${everyEpochs} epochs`;
-  return `${method.filter((text) => text !== '').join(' ')}, ${when}`;
-}
-
-function fanoutsText(fanouts: readonly number[]): string {
+export function fanoutsText(fanouts: readonly number[]): string {
   return fanouts.map((fanout) => (fanout === -1 ? 'all' : fanout)).join(',');
 }
 
 export function policyText(policy: number): string {
   return shortName(PlacementPolicySchema, policy);
-}
-
-/**
- * `3/10`; empty before the first epoch is known; `7/10` of a job that stopped early. Lists leave
- * out the reports of epochs.
- */
-export function epochText(job: Job): string {
-  if (infers(specOf(job))) return '';
-  const epochs = job.progress?.epochs || specOf(job)?.training?.epochs || 0;
-  if (epochs === 0) return '';
-  if (job.state === JobState.SUCCEEDED) return `${job.result?.epochs ?? epochs}/${epochs}`;
-  const finished = Math.max(job.numEpochs, job.progress?.epoch ?? 0);
-  const current = job.state === JobState.RUNNING ? finished + 1 : finished;
-  return `${Math.min(current, epochs)}/${epochs}`;
-}
-
-/** Best result on the validation nodes that is known; null when nothing was evaluated. */
-export function bestValMetric(job: Job): Metric | null {
-  if (infers(specOf(job))) return null;
-  const { result, progress } = job;
-  if (result !== undefined) return firstOf(result.bestValMetrics, result.bestValAccuracy) ?? null;
-  const evaluated = job.epochs.flatMap((report) => valMetricOf(report) ?? []);
-  const best = evaluated.reduce<Metric | null>(
-    (one, other) => (one === null || isBetter(other, one) ? other : one),
-    null,
-  );
-  if (best !== null || progress === undefined) return best;
-  return firstOf(progress.valMetrics, progress.valAccuracy) ?? null;
-}
-
-/** "micro F1": what decides which parameters are the best, also before anything was evaluated. */
-export function decidingTitle(job: Job): string {
-  const found = bestValMetric(job);
-  if (found !== null) return metricTitle(found.name);
-  const { metric = 0 } = specOf(job)?.evaluation ?? {};
-  // The daemon has decided by the dataset's task; specs from before it did are of classes.
-  const isDecided = metric > DecidingMetric.AUTO;
-  return isDecided
-    ? metricTitle(shortName(DecidingMetricSchema, metric).toLowerCase())
-    : 'accuracy';
-}
-
-function isBetter(one: Metric, other: Metric): boolean {
-  return isError(one.name) ? one.value < other.value : one.value > other.value;
 }
 
 export function wallMs(time: Timestamp | undefined): number | null {

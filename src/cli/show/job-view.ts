@@ -25,11 +25,8 @@ import type { Session } from '../session/session.ts';
 import { printable } from '../session/terminal.ts';
 import { formatAge, formatBytes, formatDuration, formatPercent } from '../session/units.ts';
 import {
-  bestValMetric,
-  epochText,
   evaluationLeft,
   evaluationShare,
-  evaluationText,
   evaluationTitle,
   idOf,
   inferenceText,
@@ -46,6 +43,7 @@ import {
   stalenessText,
   wallMs,
 } from './job-text.ts';
+import { bestValMetric, epochText, evaluationText } from './kind-views.ts';
 import { featuresText, memorySummary, topologyText } from './memory-text.ts';
 import { type Column, type Fact, tableOf, warningFacts } from './output.ts';
 import { choiceFacts, paceFacts } from './plan-view.ts';

@@ -18,7 +18,6 @@ import { firstOf, metricLabel } from '../../spec/metrics.ts';
 import { bar, type Glyphs, padEnd, padStart, printable, type Style } from '../session/terminal.ts';
 import { formatDuration, formatPercent, formatRate } from '../session/units.ts';
 import {
-  epochText,
   evaluationShare,
   evaluationTitle,
   idOf,
@@ -29,6 +28,7 @@ import {
   specOf,
   wallMs,
 } from './job-text.ts';
+import { epochText } from './kind-views.ts';
 
 /** What `gnnctl top` shows: a host at one moment, as text for people and as JSON for programs. */
 

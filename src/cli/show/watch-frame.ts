@@ -28,13 +28,11 @@ import {
 } from '../session/terminal.ts';
 import { formatAge, formatDuration, formatPercent, formatRate } from '../session/units.ts';
 import {
-  decidingTitle,
   evaluationLeft,
   evaluationShare,
   evaluationTitle,
   idOf,
   inferenceText,
-  infers,
   modelText,
   paintState,
   phaseText,
@@ -45,6 +43,7 @@ import {
   specOf,
   wallMs,
 } from './job-text.ts';
+import { decidingTitle, viewOf } from './kind-views.ts';
 
 /** How the live view of a job looks: pure text of what is known. */
 export interface FrameOptions {
@@ -60,8 +59,8 @@ export interface FrameOptions {
 /** The lines of one frame, at least one; wide lines are cut by whoever draws them. */
 export function renderFrame(job: Job, options: FrameOptions): readonly string[] {
   const { progress } = job;
-  const hasWork = infers(specOf(job)) || (progress?.epochs ?? 0) > 0;
-  const isShown = progress !== undefined && hasWork && !isTerminal(job.state);
+  const hasWork = progress !== undefined && viewOf(specOf(job)).isUnderWay(progress);
+  const isShown = hasWork && !isTerminal(job.state);
   const sections = [
     headLines(job, options),
     isShown ? progressLines(job, progress, options) : [],
@@ -117,7 +116,8 @@ function progressLines(
   progress: JobProgress,
   { columns, style, glyphs }: FrameOptions,
 ): readonly string[] {
-  if (infers(specOf(job))) return evaluationLines(progress, { columns, style, glyphs });
+  // Nothing is shown of a training before its epochs are known.
+  if (progress.epochs === 0) return evaluationLines(progress, { columns, style, glyphs });
   const perEpoch = Math.max(1, Number(progress.batchesPerEpoch));
   const inEpoch = Math.min(perEpoch, Number(progress.batchesCommitted));
   const epochs = Math.max(1, progress.epochs);

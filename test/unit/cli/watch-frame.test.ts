@@ -9,7 +9,7 @@ import {
 } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { Reason } from '../../../src/api/gen/gnnd/v1/types_pb.ts';
 import { createStyle, glyphsOf } from '../../../src/cli/session/terminal.ts';
-import { epochText } from '../../../src/cli/show/job-text.ts';
+import { epochText } from '../../../src/cli/show/kind-views.ts';
 import {
   changeLine,
   epochLine,
