@@ -67,7 +67,7 @@ struct WorkShape {
   uint32_t max_rows = 0;     // largest number of a hop's rows
   uint32_t max_edges = 0;    // largest number of a hop's edges
   uint32_t max_fanout = 0;   // the largest finite one
-  uint64_t max_degree = 0;   // of the graph
+  uint64_t max_degree = 0;   // the graph's largest degree
   uint32_t walk_visits = 0;  // walks * length; 0 = no walks
   bool weighted = false;
 };
@@ -88,7 +88,7 @@ void MarkHotRanks(const Queue& queue, const uint32_t* ranks, uint32_t largest_ca
 
 // The places of a batch's rows (device_kernels.h); ScatterRows adds the rows that no tier has.
 struct RowSource {
-  const uint32_t* nodes = nullptr;      // of the batch
+  const uint32_t* nodes = nullptr;      // the batch's nodes
   const uint32_t* ranks = nullptr;      // null: no node has a rank
   const uint32_t* positions = nullptr;  // rows to copy, others are left alone; null: all
   gnnd_device_row_tiers tiers{};

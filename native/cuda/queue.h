@@ -6,8 +6,8 @@ struct CUstream_st;
 
 namespace gnnd::cuda {
 
-inline constexpr uint32_t kMaxThreads = 256;  // of a block
-inline constexpr uint32_t kWarpLanes = 32;    // of a warp
+inline constexpr uint32_t kMaxThreads = 256;  // most threads of a block
+inline constexpr uint32_t kWarpLanes = 32;    // lanes of a warp
 
 // A stream in the device's own library; in simulated devices a shim::Stream.
 using StreamHandle = CUstream_st*;

@@ -28,7 +28,7 @@ constexpr uint32_t TilesOf(uint64_t n) { return static_cast<uint32_t>((n + kTile
 // The sum of the values of lower threads, and in *total that of all. For blocks of kMaxThreads.
 GNND_DEVICE uint32_t SumBefore(uint32_t value, uint32_t* total) {
   GNND_SHARED(uint32_t, warps, kMaxThreads / kWarpLanes);
-  uint32_t sum = value;  // of the lanes up to this one
+  uint32_t sum = value;  // sum of the lanes up to this one
   GNND_UNROLL
   for (uint32_t distance = 1; distance < kWarpLanes; distance *= 2) {
     const uint32_t below = ShuffleUp(kFullMask, sum, distance);

@@ -12,7 +12,7 @@ struct DeviceUse {
   uint64_t model_bytes = 0;
   uint64_t copied_in_bytes = 0;  // to the device, since it was opened
   uint64_t copied_out_bytes = 0;
-  uint64_t registered_bytes = 0;  // of the host's memory
+  uint64_t registered_bytes = 0;  // host memory that is registered
   uint64_t beside_bytes = 0;      // device memory taken by others (gnnd_device_memory)
 };
 

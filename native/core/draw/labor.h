@@ -47,8 +47,8 @@ struct LaborKey {
 
 // Keys of the numbers of one batch.
 struct LaborKeys {
-  LaborKey now;           // of the batch's window
-  LaborKey next;          // of the next window
+  LaborKey now;           // keys of the batch's window
+  LaborKey next;          // keys of the next window
   uint32_t switch_key;    // k2
   uint32_t switch_below;  // nodes with s_t below it have the next window's number; 0 = none has
 };

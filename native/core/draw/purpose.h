@@ -15,7 +15,7 @@ enum class Purpose : uint32_t {
   kPermutation = 2,       // the epoch's order of training nodes
   kInit = 3,              // initial parameters
   kDropout = 4,           // dropout masks of hidden layers; "hop" is the layer
-  kAttentionDropout = 5,  // of attention coefficients; "hop" is the layer
+  kAttentionDropout = 5,  // masks of attention coefficients; "hop" is the layer
   kWeighted = 16,         // neighbour picks by edge weight
   kWalk = 17,             // random walks
   kLabor = 18,            // keys of LABOR's draws

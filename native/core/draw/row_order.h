@@ -45,7 +45,7 @@ struct RowRun {
 GNND_HD RowRun RowRunAt(const RowOrder& order, uint32_t position, uint32_t end) {
   const uint32_t chunks = NumChunks(order.rows, order.chunk);
   const uint64_t short_first = uint64_t{order.short_at} * order.chunk;
-  uint32_t at = position / order.chunk;  // of the chunk
+  uint32_t at = position / order.chunk;  // number of the chunk in the order
   uint32_t within = position % order.chunk;
   uint32_t length = order.chunk;
   if (order.short_at < chunks && position >= short_first) {

@@ -14,7 +14,7 @@ namespace gnnd {
 // The draws of one hop of one batch; a node selects the words of its row.
 struct DrawStream {
   PhiloxKey key;
-  PhiloxCounter counter;  // of node 0, block 0
+  PhiloxCounter counter;  // the counter of node 0, block 0
 };
 
 // Draws for edges of `relation`; a graph with one kind of edge has relation 0.

@@ -49,7 +49,7 @@ class DiskRows final : public RowReader {
     std::vector<Place> places;
     std::vector<BulkRead> reads;
     HugeArray<std::byte> memory;
-    Status status;  // of the read, in state kRead
+    Status status;  // how the read ended, in state kRead
   };
 
   DiskRows(const RowReaderOptions& options, uint64_t row_bytes, NpyType type, uint64_t data_at,

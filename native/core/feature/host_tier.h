@@ -24,9 +24,9 @@ struct HostTierHeader {
   uint64_t magic;
   uint32_t version;
   FeatureType type;
-  uint64_t rows;  // of ranks 0 to rows - 1
+  uint64_t rows;  // rows of the ranks 0 to rows - 1
   uint64_t dim;
-  uint64_t nodes;  // of the dataset
+  uint64_t nodes;  // nodes of the dataset
   uint64_t bytes;  // size of the memfd, all of it allocated: what the memory account charges
 };
 static_assert(sizeof(HostTierHeader) == 48);

@@ -38,7 +38,7 @@ struct ArrayCopyOptions {
 };
 
 struct ArrayCopied {
-  std::string sha256;  // of the elements, lower-case hex
+  std::string sha256;  // digest of the elements, lower-case hex
   bool clean = false;  // every element meets the rule; else Validate (validate.h) says which do not
 };
 

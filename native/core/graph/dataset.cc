@@ -29,7 +29,7 @@ Status ExpectFile(const NpyArray& array, DatasetFile file, const DatasetCounts& 
     case DatasetFile::kIndptr:
       return array.Expect({NpyType::kInt64}, {counts.num_nodes + 1});
     case DatasetFile::kIndices:
-      // Where int32 cannot name every node a negative id would pass for a large one.
+      // A negative id would pass for a large one if there are more nodes than int32 can name.
       if (counts.num_nodes > kInt32Ids) return array.Expect({NpyType::kUint32}, {counts.num_edges});
       return array.Expect({NpyType::kInt32, NpyType::kUint32}, {counts.num_edges});
     case DatasetFile::kFeatures:

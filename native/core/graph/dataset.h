@@ -19,7 +19,7 @@ enum class Task : uint8_t { kClassification, kMultiLabel, kRegression };
 // The value of a kMultiLabel label that is not known; 0: the node lacks it, 1: it has it.
 inline constexpr uint8_t kUnknownLabel = 255;
 
-// What dataset.json says. Core does not parse JSON: the caller passes it.
+// The content of dataset.json. Core does not parse JSON: the caller passes it.
 struct DatasetCounts {
   uint64_t num_nodes = 0;
   uint64_t num_edges = 0;  // CSC entries: an undirected edge counts twice
@@ -28,7 +28,7 @@ struct DatasetCounts {
   uint64_t train = 0;
   uint64_t val = 0;
   uint64_t test = 0;
-  FeatureType feature_type = FeatureType::kFloat32;  // of features.npy
+  FeatureType feature_type = FeatureType::kFloat32;  // type of features.npy
   Task task = Task::kClassification;
 };
 

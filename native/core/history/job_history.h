@@ -136,7 +136,7 @@ class JobHistory {
     std::atomic<uint64_t> points[2][kPointWords];
     // At least the number of ranks whose features were filled in; never falls.
     std::atomic<uint64_t> filled;
-    uint64_t skew;  // of the features, set when the first are filled
+    uint64_t skew;  // skew of the features, set when the first are filled
   };
   struct NoteHeader {
     std::atomic<uint64_t> tag;  // version + 1; 0: the note is incomplete

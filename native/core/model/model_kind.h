@@ -38,7 +38,7 @@ enum class TensorRole : uint32_t {
   kAttentionSource,       // GAT; the only attention vector of GATv2
   kAttentionDestination,  // GAT
   kResidual,
-  kNormScale,  // of layer normalisation
+  kNormScale,  // layer normalisation's scale
   kNormShift,
   kKey,  // transformer, where kWeight is for values and kWeightSelf for queries
   kKeyBias,
@@ -124,7 +124,7 @@ struct ModelKind {
   const char* name;  // as papers write it
   ModelInput input = ModelInput::kBlocks;
   Gathering gathering = Gathering::kOther;
-  std::span<const TensorRule> tensors{};  // of models over blocks, in the manifest's order
+  std::span<const TensorRule> tensors{};  // for models over blocks, in the manifest's order
 
   // Columns into which an exact evaluation transforms each input row before gathering: always, or
   // only where that is cheaper.

@@ -69,7 +69,7 @@ Presampler::Presampler(const std::vector<SampleWork*>& works, uint64_t slot_byte
 }
 
 Status Presampler::Run(Worker* worker, Epoch* epoch) {
-  // As many batches as cannot overflow a recent count.
+  // Most batches that cannot overflow a recent count.
   constexpr uint32_t kFoldAfter = 255;
   const std::span<std::byte> slot{worker->slot.data(), worker->slot.size()};
   uint64_t sample_ns = 0;

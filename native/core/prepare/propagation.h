@@ -41,7 +41,7 @@ struct PropagationPlan {
   std::vector<PropagationOperator> operators;
   uint32_t hops = 3;  // R
   RowType row_type = RowType::kFloat32;
-  uint64_t random_seed = 0;  // of the order of rows
+  uint64_t random_seed = 0;  // decides the order of rows
   // Orders rows randomly within each split: otherwise a chunk of neighbouring rows is a chunk of
   // neighbouring node ids, which may all have one label.
   bool permuted = true;

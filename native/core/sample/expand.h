@@ -32,7 +32,7 @@ struct HopTask {
   uint32_t first_row;  // rows nodes[first_row .. num_dst) are drawn
   uint32_t num_dst;
   uint32_t* nodes;     // all nodes so far; grows
-  uint32_t count;      // of nodes
+  uint32_t count;      // number of nodes
   uint32_t* indptr;    // [num_dst + 1], out; entries up to first_row are filled already
   uint32_t* src;       // [edges], out
   float* weight;       // [edges], out, or null
@@ -156,7 +156,7 @@ class HopRing {
   // The progress of a group in a stage.
   struct Follower {
     ExpandBuffers::Slot* slot = nullptr;
-    uint32_t done = 0;  // of its ids
+    uint32_t done = 0;  // ids processed
 
     uint32_t Next(uint32_t ids) const {
       return slot == nullptr ? 0 : std::min(ids, slot->size - done);
@@ -238,7 +238,7 @@ class SampledHop : private HopRing<Table> {
 
   void DrawGroup(uint32_t begin, uint32_t rows, Slot* slot) {
     alignas(64) uint32_t nodes[kGroupRows] = {};
-    alignas(64) uint32_t degrees[kGroupRows] = {};  // of rows that are drawn by group, else 0
+    alignas(64) uint32_t degrees[kGroupRows] = {};  // degrees of rows drawn by group, else 0
     alignas(64) uint32_t picks[kGroupRows * kMaxGroupFanout];
     uint64_t starts[kGroupRows];
     uint64_t lengths[kGroupRows];

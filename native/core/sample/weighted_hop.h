@@ -47,7 +47,7 @@ class WeightedHop : private HopRing<Table> {
   // A group between draw and choice.
   struct Drawn {
     alignas(64) uint32_t nodes[kGroupRows];
-    alignas(64) uint32_t degrees[kGroupRows];  // of rows drawn by group, else 0
+    alignas(64) uint32_t degrees[kGroupRows];  // degrees of rows drawn by group, else 0
     alignas(64) uint32_t slots[kGroupRows * kMaxAliasDraws];
     alignas(64) uint32_t words[kGroupRows * kMaxAliasDraws];
     uint64_t starts[kGroupRows];

@@ -36,7 +36,7 @@ AttentionRows<float> RowsOf(const gnnd_device_attention& args) {
   return op;
 }
 
-// What all passes read.
+// Checks the fields that all passes read.
 void WantBlock(const gnnd_device_attention& args, Fields* fields) {
   const bool any = args.num_dst > 0;
   fields->Want("num_edges", Fits32(args.num_edges))

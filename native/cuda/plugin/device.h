@@ -115,7 +115,7 @@ struct gnnd_device {
   uint32_t max_blocks_ = 1;
   uint64_t total_bytes_ = 0;
   uint64_t context_bytes_ = 0;
-  uint64_t free_before_bytes_ = 0;  // of the device, before this process opened it
+  uint64_t free_before_bytes_ = 0;  // free memory before this process opened the device
   uint64_t budget_bytes_ = 0;
 
   gnnd::cuda::Handout handout_;

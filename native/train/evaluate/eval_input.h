@@ -17,7 +17,7 @@ namespace gnnd {
 
 // Rows of a block that are computed together, with their whole neighbourhoods.
 struct EvalPart {
-  uint64_t first = 0;               // of the part's rows, in the block
+  uint64_t first = 0;               // number of the part's first row in the block
   std::span<const uint32_t> nodes;  // in the host's memory
   // Input of operators: `index` and `self` are rows of `x`.
   RowTable x;

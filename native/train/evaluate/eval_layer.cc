@@ -243,7 +243,7 @@ AttentionInput EvalLayer::AttentionOf(const EvalPart& part, const at::Tensor& de
                         static_cast<int64_t>(part.x.dim()), part.memory->device().where);
   input.attention = parameters()[TensorRole::kAttentionSource];
   if (KindOf(model_.spec.type).gathering == Gathering::kDot) {
-    const int64_t wide = destination.size(1);  // of keys; a row is a key, then a value
+    const int64_t wide = destination.size(1);  // width of keys; a row is a key, then a value
     input.key = input.source.narrow(1, 0, wide);
     input.source = input.source.narrow(1, wide, wide);
     input.heads = model_.spec.heads;

@@ -94,7 +94,7 @@ class EvalLayer final : public LayerRunner, private ExactRows {
   AttentionInput AttentionOf(const EvalPart& part, const at::Tensor& destination);
   const float* ScoresOf(Side side, std::span<const uint32_t> nodes, Workspace* memory);
   void AttendPart(const EvalPart& part, const at::Tensor& destination, float* out);
-  // Where an aside part's operators write the result for `place`; Join then moves it there.
+  // The place where an aside part's operators write the result for `place`; Join moves it there.
   float* PlaceOf(const EvalPart& part, uint64_t count, float* place);
   void Join(const EvalPart& part, const float* from, uint64_t count, float* place);
 

@@ -22,7 +22,7 @@ struct RowsOptions {
   uint64_t random_seed = 0;
   OptimizerOptions optimizer;
   uint32_t threads = 1;  // decides no bit
-  std::string folder;    // of the propagation's row files
+  std::string folder;    // folder of the propagation's row files
   uint64_t train = 0;    // numbers of rows of each split, which lie one after the other
   uint64_t val = 0;
   uint64_t test = 0;

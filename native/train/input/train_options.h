@@ -44,7 +44,7 @@ struct DeviceOptions {
   // cache_bytes. Rows of other devices are read in their memory while `shares` lists their
   // Trainers, and from the host otherwise. Decides no bit.
   RowPlacement placement;
-  // Where Trainers publish their shared memory; borrowed; null: no sharing.
+  // Lists the shared memory of Trainers; borrowed; null: no sharing.
   const RowShares* shares = nullptr;
   uint32_t incarnation = 0;  // identifies this Trainer as an owner in `shares`
   // Address at which the device sees host_features (or `features`, if the former is empty), all of
@@ -68,7 +68,7 @@ struct TrainOptions {
   DeviceOptions device;
   const TrainDevice* operators = nullptr;  // for tests; null: the processor's
   Precision precision = Precision::kFloat32;
-  uint32_t threads = 1;                 // of every operator; decides bits only of scripts
+  uint32_t threads = 1;                 // threads of every operator; decides bits only of scripts
   RowTable features;                    // [num_nodes, model.in_dim]
   std::span<const uint32_t> hot_order;  // node of each hot rank; read by Create only
   std::span<const uint32_t> hot_ranks;  // rank of each node, for evaluations on a device; or empty
