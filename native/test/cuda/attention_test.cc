@@ -97,7 +97,7 @@ TEST_CASE("blocks are transposed with the edges of a source in order") {
 
 namespace {
 
-// What attention writes, in one place.
+// All outputs of attention in one place.
 struct AttentionResult {
   std::vector<float> alpha;
   std::vector<float> weight;

@@ -13,8 +13,8 @@
 #include "test/cuda/orders.h"
 #include "test/cuda/values.h"
 
-// What models over rows compute, beside its definition written out: sums over columns in eight
-// parts, sums over rows in groups of 64.
+// Operators of models over rows against their definition: sums over columns in eight parts, sums
+// over rows in groups of 64.
 
 namespace gnnd {
 namespace {

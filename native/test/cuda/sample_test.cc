@@ -43,7 +43,7 @@ void CheckSame(const Sample& got, const Sample& wanted) {
   }
 }
 
-// Both samplers on some batches, the device's in every order.
+// Compares both samplers on some batches, the device's in every order.
 void CheckParity(const TopologyView& topology, const SamplerOptions& options, uint32_t batch_size,
                  uint64_t random_seed, uint32_t batches = 2) {
   SamplerUnderTest twin(topology, options, batch_size, DetectInstructionSet());

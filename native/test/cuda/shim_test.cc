@@ -243,7 +243,7 @@ TEST_CASE("planted: each broken rule is a fault that names thread and line") {
     CHECK(Says(fault(TooMuchShared, 32), "more shared memory"));
     CHECK(Says(fault(HalfOfAMask, 288), "threads a block"));
     CHECK(Says(fault(HalfOfAMask, 33), "threads a block"));
-    // And nothing of it stays.
+    // No trace of the fault stays.
     CHECK(fault(LeavesEarly, 256, 256) == "none");
   });
 }
@@ -273,7 +273,7 @@ TEST_CASE("planted: what depends on order differs with the order") {
   CHECK(seen > 0);
 }
 
-// For sanitizers: each of these must end the program (test/sanitize.mjs).
+// For sanitizers: each of these cases must end the program (test/sanitize.mjs).
 namespace {
 
 GNND_KERNEL WritesBeyond(uint32_t* out, uint32_t at) {

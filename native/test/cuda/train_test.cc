@@ -12,7 +12,7 @@
 #include "test/cuda/orders.h"
 #include "test/cuda/values.h"
 
-// What training is made of, beside its twins of core/kernels: the same bits, NaN for NaN.
+// Training's operators beside their twins in core/kernels: the same bits, NaN for NaN.
 
 namespace gnnd {
 namespace {

@@ -18,7 +18,7 @@ class Random {
  public:
   explicit Random(uint64_t seed) : generator_(seed) {}
   uint32_t Below(uint64_t bound) { return static_cast<uint32_t>(generator_() % bound); }
-  // Of many magnitudes, zeros of both signs among them, so that a sum in another order differs.
+  // Floats of many magnitudes, with zeros of both signs, so that a sum in another order differs.
   float Float() {
     if (Below(16) == 0) return Below(2) == 0 ? 0.0F : -0.0F;
     const float fraction = static_cast<float>(Below(1U << 24)) / 8388608.0F - 1.0F;

@@ -18,7 +18,7 @@ const DevicePlugin* LoadCuda() {
     return nullptr;
   }
   const DevicePlugin* const plugin = test::Get(DevicePlugin::Load(path));
-  // Not by files of a driver's: a container may have GPUs and hide them.
+  // A driver's files would not tell: a container may have GPUs and hide them.
   gnnd_device_system system{};
   if (plugin->table().system(&system, nullptr) == GNND_DEVICE_OK || system.driver_version != 0) {
     MESSAGE("SKIPPED: the CUDA plug-in without a driver (there is one)");

@@ -1,8 +1,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-// What stands for NVIDIA's management library in nvml_test.cc: a GPU that is split into the
-// instances 1 and 3 of four, as FAKE_NVML has it ("off": MIG is off).
+// Stands for NVIDIA's management library in nvml_test.cc: a GPU that is split into the instances 1
+// and 3 of four, unless FAKE_NVML says "off" (MIG is off).
 
 namespace {
 

@@ -276,7 +276,7 @@ TEST_CASE("a kernel of feature rows names the field that cannot be") {
   refused(arrays.Try(table.gather, gather), "tiers.line");
   gather.tiers = fit;
   AddPrefix(&gather.tiers, 1, words);
-  gather.tiers.line[0].hands = 2;  // of one place
+  gather.tiers.line[0].hands = 2;  // hands of one place
   refused(arrays.Try(table.gather, gather), "tiers.line");
   gather.tiers.line[0].hands = 0;
   refused(arrays.Try(table.gather, gather), "tiers.line");

@@ -31,7 +31,7 @@ class Arrays {
   }
   void* Bytes(uint64_t bytes) { return Room<std::byte>(bytes); }
 
-  // What lies there, once all that was asked for has run.
+  // The content of device memory, after all enqueued work has run.
   template <typename T>
   std::vector<T> Take(const T* from, uint64_t size) {
     std::vector<T> values(size);

@@ -8,7 +8,7 @@
 #include "include/gnnd/device_plugin.h"
 #include "test/device/support.h"
 
-// What NVML is asked for, from a library that stands in its place (fake_nvml.cc).
+// Questions to NVML, answered by a library in its place (fake_nvml.cc).
 
 namespace gnnd::cuda {
 namespace {

@@ -92,7 +92,7 @@ TEST_CASE("device propagation: the files of the host's cores, whatever room ther
   CHECK(expected.report.device_edge_columns == 0);
   const SimPlugin plugin({});
   for (const uint64_t columns : {0, 5}) {
-    // All of it; some columns in parts; a column and rows of a few edges at a time.
+    // The budgets hold all; some columns in parts; one column, and rows of a few edges at a time.
     for (const uint64_t budget : {1U << 24, 60'000U, 16'000U, 6'000U}) {
       CAPTURE(columns);
       CAPTURE(budget);

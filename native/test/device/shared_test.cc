@@ -62,7 +62,7 @@ std::vector<uint32_t> SomeRows(const Device& device, const void* rows, uint32_t 
   arrays.Call(arrays.table().gather, args);
   return arrays.Take(out, ranks.size());
 }
-// Of numbers from 1000 on.
+// Some of the numbers from 1000 on.
 const std::vector<uint32_t> kSomeRows{1099, 1000, 1050, 1007};
 
 TEST_CASE("a device's kernels read the rows that a linked one shares") {
@@ -78,7 +78,7 @@ TEST_CASE("a device's kernels read the rows that a linked one shares") {
   }
 }
 
-// What one GPU can show of it: bench/gpu-check runs this there.
+// The part that one GPU can show: bench/gpu-check runs it there.
 TEST_CASE("shared memory that was opened is read after its owner has released it") {
   const SimPlugin plugin(SimPlugin::Environment{});
   const auto owner = plugin.Open();
@@ -122,7 +122,7 @@ TEST_CASE("who is gone, or not linked, cannot be opened; what was opened stays r
   CHECK(OpenedDeviceMemory::Open(*stranger, handle).status().code() == Code::kDeviceUnavailable);
   shared.reset();
   CHECK(reinterpret_cast<const uint32_t*>(opened.data())[3] == 8);
-  // Its descriptor's number may be another file's by now.
+  // The number of its descriptor may belong to another file by now.
   const SharedDeviceBuffer other = Shared(*owner, Numbers(4, 100));
   CHECK(OpenedDeviceMemory::Open(*reader, handle).status().code() == Code::kInternal);
   gnnd_device_error error{};
@@ -201,7 +201,7 @@ TEST_CASE("rows of a process that is killed are read to the end, at whatever poi
           plugin.table().open_shared(reader->get(), &owner.handle(), &memory, &error);
       CHECK(code == (killed == Killed::kBeforeOpening ? GNND_DEVICE_BAD_ARGUMENT : GNND_DEVICE_OK));
       CHECK(error.sticky == 0);
-      // Nobody's rows: those of the host are read.
+      // No peer shares these rows, so the host's are read.
       const std::vector<uint32_t> host = Numbers(kRows, 1000);
       const SharedDeviceBuffer own = Shared(*reader, host);
       const void* const rows = code == GNND_DEVICE_OK ? memory : own.data();

@@ -12,7 +12,7 @@
 
 namespace gnnd::test {
 
-// What was built beside this binary.
+// A file that was built beside this binary.
 inline std::filesystem::path BesideBinary(const std::string& name) {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
 }
@@ -76,7 +76,7 @@ class SimPlugin {
     return *loaded;
   }
 
-  std::filesystem::path folder_;  // of the copy; empty where there is none
+  std::filesystem::path folder_;  // folder of the copy; empty if there is none
   const DevicePlugin* plugin_ = nullptr;
 };
 

@@ -15,7 +15,7 @@ inline std::vector<ModelType> BlockTypes() {
   return types;
 }
 
-// Those that devices with memory of their own compute.
+// The types that devices with memory of their own compute.
 inline std::vector<ModelType> DeviceBlockTypes() {
   std::vector<ModelType> types;
   for (const ModelType type : BlockTypes()) {

@@ -83,7 +83,7 @@ class FakeRegistrar {
     return bytes;
   }
 
-  // What the device reads there, of a page among the first kWatched of a range.
+  // The byte that the device reads there, for the first kWatched pages of a range.
   std::byte Sees(const std::byte* at) const {
     const auto address = reinterpret_cast<uintptr_t>(at);
     const auto page = pages_.find(address / kPageBytes * kPageBytes);

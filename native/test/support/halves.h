@@ -11,7 +11,7 @@
 
 namespace gnnd::test {
 
-// Of any sign, below 2 in size, with subnormal ones among them.
+// Numbers of either sign, below 2 in size, with subnormal ones among them.
 inline std::vector<Half> RandomHalves(uint64_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Half> halves(count);

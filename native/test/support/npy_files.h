@@ -81,7 +81,7 @@ struct TinyDataset {
   std::vector<int64_t> indptr;
   std::vector<int32_t> indices;
   std::vector<float> features;      // [nodes, num_features]
-  std::vector<int32_t> labels;      // those of a kClassification; as many as nodes in any case
+  std::vector<int32_t> labels;      // for kClassification; one per node in any case
   std::vector<uint8_t> label_bits;  // [nodes, num_classes], of a kMultiLabel
   std::vector<float> targets;       // [nodes, num_classes], of a kRegression
   std::vector<int64_t> train;

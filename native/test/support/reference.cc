@@ -107,7 +107,7 @@ uint64_t AliasDraw(const Row& row, uint32_t j) {
   return word < table[slot].threshold ? slot : table[slot].alias;
 }
 
-// What the table gives each position, in units of 2^-32 slots; all 0 for a row without weight.
+// The mass of each position in the table, in units of 2^-32 slots; 0 for a row without weight.
 std::vector<uint64_t> MassOf(const Row& row) {
   const auto table = row.topology.alias.subspan(row.topology.indptr[row.node], row.degree());
   std::vector<uint64_t> mass(table.size(), 0);
@@ -290,7 +290,7 @@ std::vector<Neighbour> NeighboursOf(const Row& row) {
   return NeighboursAt(row, by_weight ? PickWeighted(row, f) : PickUniform(row, f));
 }
 
-// With `unequal` draws the weights are 1 / q before.
+// With `unequal` draws, weights hold 1 / q on entry.
 void FillGcnWeights(const TopologyView& topology, const std::vector<uint32_t>& nodes, bool unequal,
                     ReferenceBlock* block) {
   const auto degree = [&](uint32_t local) {
@@ -308,7 +308,7 @@ void FillGcnWeights(const TopologyView& topology, const std::vector<uint32_t>& n
   }
 }
 
-// Of the rows from `first` on, whose neighbours were drawn alike, or are all.
+// Rows from `first` on, whose neighbours were drawn alike or are all taken.
 void FillEqualShares(size_t first, ReferenceBlock* block) {
   for (size_t v = first; v + 1 < block->indptr.size(); ++v) {
     const uint32_t taken = block->indptr[v + 1] - block->indptr[v];
@@ -350,7 +350,7 @@ ReferenceSample SampleReference(const TopologyView& topology, const SamplerOptio
     if (options.weights == EdgeWeights::kShares && !unequal) FillEqualShares(first, &block);
     sample.blocks.push_back(block);
     if (options.weights == EdgeWeights::kGcn) {
-      // Of whole rows 1 / q is 1.
+      // For whole rows 1 / q is 1.
       FillGcnWeights(topology, sample.nodes, scale > kScaleOne, &sample.blocks.back());
     }
   }

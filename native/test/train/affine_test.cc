@@ -27,7 +27,7 @@ at::Tensor Random(int64_t rows, int64_t columns, std::mt19937_64* random) {
   return values;
 }
 
-// Of rows in `type`: the product of what the operands are once they are rounded to it, in float64.
+// The product of the operands, rounded to `type`, computed in float64.
 at::Tensor Exact(at::ScalarType type, const at::Tensor& a, const at::Tensor& b) {
   return a.to(type).to(at::kDouble).mm(b.to(type).to(at::kDouble));
 }
@@ -48,7 +48,7 @@ constexpr Sizes kSizes[] = {{1, 1, 1, 1},         {3, 7, 5, 2},          {255, 1
                             {256, 128, 128, 256}, {700, 33, 100, 130},   {2100, 17, 9, 300},
                             {5333, 40, 10, 24},   {1024, 1433, 602, 33}, {96, 300, 257, 47}};
 
-// What rows are given in, and what they become.
+// The types of the operands and of the result.
 struct Types {
   at::ScalarType in;
   at::ScalarType out;

@@ -8,8 +8,8 @@
 
 namespace gnnd::test {
 
-// In every bit where a device's matrix products are the processor's, else but for a part of the
-// whole that products in another order lose.
+// Compares every bit if a device's matrix products are the processor's, otherwise allows the share
+// `part` of the whole, which products in another order lose.
 inline bool Agree(const std::vector<float>& a, const std::vector<float>& b, double part) {
   if (HasProcessorsProducts()) return SameBits(a, b);
   double off = 0;

@@ -287,7 +287,7 @@ inline at::Tensor DenseForward(const ModelSpec& spec, const std::vector<at::Tens
 struct DenseResult {
   at::Tensor logits;
   double loss_sum;
-  std::vector<at::Tensor> gradients;  // of the loss summed over seeds, in manifest order
+  std::vector<at::Tensor> gradients;  // gradients of the loss summed over seeds, in manifest order
 };
 
 inline DenseResult DenseStep(const ModelSpec& spec, const std::vector<at::Tensor>& parameters,

@@ -18,7 +18,7 @@ inline constexpr uint32_t kDim = 22;
 inline constexpr uint64_t kCached = 60;
 inline constexpr uint64_t kTierRows = 110;
 
-// What several Trainers train on: features in either type, an order of hotness, records with ranks.
+// Data of several Trainers: features in either type, an order of hotness, records with ranks.
 struct Data {
   explicit Data(uint64_t seed) : partition(kNodes, 4, kDim, seed), order(kNodes), rank(kNodes) {
     halves = RandomHalves(partition.features.size(), seed);

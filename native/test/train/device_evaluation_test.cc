@@ -29,7 +29,7 @@ using test::SimPlugin;
 const std::vector<ModelType> kModels = test::DeviceBlockTypes();
 const auto kAlive = [] { return true; };
 
-// What an evaluation of both sets of nodes came to, by chunks.
+// The results of an evaluation of both sets of nodes, by chunk.
 struct Evaluated {
   std::vector<EvalResult> results;
   uint64_t chunks = 0;
@@ -47,7 +47,7 @@ struct Evaluated {
   }
 };
 
-// By the works in turn, a chunk each.
+// Evaluates with the works in turn, a chunk each.
 Evaluated Evaluate(const std::vector<TorchWork*>& works, const ParametersView& parameters) {
   Evaluated evaluated;
   for (const EvalNodes nodes : {EvalNodes::kValidation, EvalNodes::kTest}) {
@@ -102,7 +102,7 @@ TrainOptions OptionsOf(const Partition& data, ModelType type) {
   return options;
 }
 
-// On the device in parts of so many bytes, all of it there and with the processor's bits.
+// Checks that the device evaluates everything in parts of this size, with the processor's bits.
 void CheckSame(const TrainOptions& options, const Device& device, uint64_t part_bytes) {
   CAPTURE(static_cast<uint32_t>(options.model.type));
   CAPTURE(part_bytes);
@@ -267,7 +267,7 @@ TEST_CASE("sums of features that are kept go to a device instead of their neighb
   const auto scratch = Get(EvalScratch::Create(layout.total_bytes + layout.kept_bytes, ""));
   options.eval_place.fd = scratch.get();
   options.device.device = device.get();
-  // As wide as it is, the layer sums first.
+  // With an output as wide as its input, the layer sums first.
   options.model.out_dim = 40;
   const auto work = Get(TorchWork::Create(options));
   const std::vector<float> parameters = ParametersFor(work.get(), 0);
@@ -375,7 +375,7 @@ TEST_CASE("a device that has no more memory in mid-evaluation leaves the rest to
   CHECK(evaluated.on_device == 1);
   CHECK(evaluated.chunks == 4);
   CHECK(evaluated.SameAs(expected));
-  // Once left, it is left to the processor.
+  // A device that was given up once stays so: the processor evaluates.
   CHECK(Evaluate({work.get()}, {0, 0, parameters}).on_device == 0);
 }
 

@@ -32,7 +32,7 @@ void CheckSame(const ExtractReport& device, const ExtractReport& cpu) {
     CHECK(device.history.level_hits[i] == cpu.history.level_hits[i]);
     CHECK(device.history.ages[i] == cpu.history.ages[i]);
   }
-  // All is staged: there is no cache, and the device sees no row of the host's.
+  // All rows are staged: there is no cache, and the device cannot read the host's rows.
   CHECK(device.staged_rows == cpu.traffic.rows[static_cast<uint32_t>(Tier::kHost)]);
 }
 

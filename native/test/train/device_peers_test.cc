@@ -19,7 +19,7 @@ using test::Loop;
 using test::SameBits;
 using test::SimPlugin;
 
-// What two Trainers say of each other's rows: the ranks below 20 are both's, up to 100 dealt.
+// A placement for two Trainers: both hold the ranks below 20, and those up to 100 are dealt.
 RowPlacement PlacementOf(uint32_t device) {
   RowPlacement placement;
   placement.device = device;

@@ -123,7 +123,7 @@ RowsOptions OptionsOf(const Stored& stored, const ModelSpec& spec) {
   return options;
 }
 
-// All that two epochs and an evaluation leave.
+// The results of two epochs and an evaluation.
 struct Left {
   std::vector<float> parameters;
   std::vector<float> first_gradient;
@@ -131,12 +131,12 @@ struct Left {
   std::vector<double> losses;
   std::vector<uint64_t> correct;
   ExtractReport extracted;
-  std::vector<DeviceUse> uses;  // of each batch
+  std::vector<DeviceUse> uses;  // after each batch
 };
 
 bool SameLeft(const Left& a, const Left& b) {
   if (!test::HasProcessorsProducts()) {
-    // What products lose grows from step to step: gradients without a sign go either way.
+    // Differences of products grow from step to step: gradients without a clear sign go either way.
     const auto near = [](double x, double y) { return std::abs(x - y) <= 0.02 * std::abs(y); };
     return test::Agree(a.first_gradient, b.first_gradient, 1e-4) &&
            std::ranges::equal(a.losses, b.losses, near);
@@ -264,7 +264,7 @@ TEST_CASE("device rows: nothing is allocated or registered once batches have the
     options.device = device.get();
     options.tier = tier;
     const Left left = Train(options);
-    // Both buffers had a whole batch, and a second time in one piece, within the first epoch.
+    // Within the first epoch, both buffers hold a whole batch twice, the second time in one piece.
     for (size_t batch = left.uses.size() / 2; batch < left.uses.size(); ++batch) {
       CHECK(left.uses[batch].workspace_bytes == left.uses.back().workspace_bytes);
       CHECK(left.uses[batch].cache_bytes == left.uses.back().cache_bytes);

@@ -36,7 +36,7 @@ using test::TestRecord;
 
 const std::vector<ModelType> kModels = test::DeviceBlockTypes();
 
-// What training left.
+// The results of training.
 struct Trained {
   std::vector<std::vector<float>> gradients;
   std::vector<double> losses;
@@ -228,7 +228,7 @@ TEST_CASE("blocks that share their rows are copied once and stay what they are")
   Data data(11);
   const TestRecord record(data.partition.graph, {{17, 0, 0}, {1, 2, 3, 60}, {3, 3}, false});
   const Sample whole = record.view();
-  // Both blocks within one matrix: the first is a prefix of it.
+  // Both blocks lie within one matrix: the first is a prefix of it.
   const BlockView last = whole.block(1);
   BlockView first = last;
   first.num_dst = whole.block(0).num_dst;

@@ -15,7 +15,7 @@
 #include "train/ops/workspace.h"
 #include "train/work/torch_work.h"
 
-// What torch computes on a device, and how it fails there: a simulated device stands in for its
+// Torch's computing on a device, and its failures there: a simulated device stands in for its
 // allocator, cuBLAS and CUDA.
 
 namespace gnnd {
@@ -57,7 +57,7 @@ TEST_CASE("what torch throws on a device is told as the device's own failure") {
   struct Thrown {
     std::string fault;
     Code code;
-    Code after;  // of what follows on the same device
+    Code after;  // the code of later calls on the same device
     std::string says;
   };
   const std::string field = "resources.device_memory_bytes";
@@ -70,7 +70,7 @@ TEST_CASE("what torch throws on a device is told as the device's own failure") {
       {"torch-error:209", Code::kDeviceUnavailable, Code::kOk, "(209)"},
   };
   for (const Thrown& thrown : cases) {
-    // In forward and in backward of the first batch, and in a later one.
+    // The fault hits forward and backward of the first batch, and a later batch.
     for (const char* const product : {":1", ":5", ":40"}) {
       for (const ModelType model : {ModelType::kGraphSage, ModelType::kGat}) {
         CAPTURE(thrown.fault);
@@ -118,7 +118,7 @@ TEST_CASE("products as a GPU has them leave torch's bits, and lie in the workspa
   const c10::InferenceMode without_gradients;
   at::manual_seed(5);
   const at::Tensor weight = at::randn({5, 7});
-  const at::Tensor weight_self = at::randn({7, 5}).t();  // as backward has them
+  const at::Tensor weight_self = at::randn({7, 5}).t();  // the layout that backward passes
   const at::Tensor bias = at::randn({5});
   const std::pair<at::ScalarType, at::ScalarType> kinds[] = {
       {at::kFloat, at::kFloat}, {at::kBFloat16, at::kBFloat16}, {at::kBFloat16, at::kFloat}};

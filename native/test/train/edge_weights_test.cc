@@ -29,7 +29,7 @@ TrainOptions OptionsOf(const Partition& data, ModelType type) {
   return options;
 }
 
-// Of all nodes, as evaluations of whole neighbourhoods compute them.
+// Logits of all nodes, as evaluations of whole neighbourhoods compute them.
 std::vector<float> LogitsBy(TrainOptions options, std::span<const float> edge_weights) {
   options.edge_weights = edge_weights;
   const Result<ParameterManifest> manifest = ManifestOf(options.model);

@@ -5,7 +5,7 @@
 
 namespace gnnd::test {
 
-// Both sets of nodes, evaluated by one Trainer.
+// The results for both sets of nodes, evaluated by one Trainer.
 struct EvalReport {
   double val_loss_sum = 0;
   uint64_t val_nodes = 0;
@@ -17,7 +17,7 @@ struct EvalReport {
   bool operator==(const EvalReport&) const = default;
 };
 
-// All chunks of one run, in order; the sum of the last phase's.
+// Runs all chunks of an evaluation in order; returns the sum over the last phase's.
 inline Result<EvalResult> EvaluateNodes(TorchWork& work, EvalNodes nodes,
                                         const ParametersView& parameters, const Alive& alive) {
   const Result<EvalShape> shape = work.PlanEvaluation(nodes, alive);

@@ -140,7 +140,7 @@ TEST_CASE("exact evaluation computes each row that the targets reach once, also 
     for (const std::string folder : {"", "/tmp"}) {
       TrainOptions options = data.Options(ModelType::kGraphSage);
       options.model.num_layers = layers;
-      options.model.hidden_dim = 4;  // as wide as all else: nothing is transformed first
+      options.model.hidden_dim = 4;  // as wide as the input, so that nothing is transformed first
       options.eval_place = {-1, 1, folder};
       Evaluated loop(options);
       const uint64_t reach = ReachOf(data, layers, data.val) + ReachOf(data, layers, data.test);

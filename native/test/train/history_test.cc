@@ -145,7 +145,7 @@ TEST_CASE("history: what is pruned is never read") {
     TrainOptions options = WithHistory(ModelOf(data, type, 3), 0b100, 1, 100);
     options.features = RowTable(features, options.model.in_dim);
     Steps steps(options);
-    // All rows of layer 2 that it has are stored then, but its seeds'.
+    // Then all its rows of layer 2 are stored, except the seeds'.
     const TestRecord few(data.graph, {{17, 0, 0}, {0, 1}, {-1, -1, -1}, type == ModelType::kGcn});
     steps.Run(few, false);
     const std::set<uint32_t> read = NearSeeds(few.view());
@@ -297,14 +297,14 @@ TEST_CASE("history: rows that are computed again are compared with what was stor
     };
     CHECK(steps.Run(record(0, 30), learns).history.compared == 0);
     steps.Run(record(80, 1), learns);
-    // All that is left of the first batch is too old by now.
+    // All rows that remain from the first batch are stale by now.
     const HistoryUpdate again = steps.Run(record(0, 30), learns).history;
     REQUIRE(again.compared > 10);
     CHECK(again.compared <= 64);
     CHECK(again.lag <= 2 * again.compared);
     CHECK(again.lag > again.compared);
     const double cosine = static_cast<double>(again.cosine_millionths) / 1e6;
-    // Of full neighbourhoods only learning moves a row.
+    // With full neighbourhoods, only learning moves a row.
     CHECK((cosine > 0.999 * static_cast<double>(again.compared)) == !learns);
     CHECK(again.similar <= again.compared);
     if (!learns) CHECK(again.similar == again.compared);
@@ -320,7 +320,7 @@ TEST_CASE("history: cached features in its memory give way to embeddings, and de
       data.AddSamples(type == ModelType::kGcn);
       TrainOptions options = WithHistory(data.Options(type, is_half), 0b10, 0.9, 100);
       HistoryConfig& config = options.history.config;
-      // As many embeddings as take the place of all but seven cached rows.
+      // Room for as many embeddings as replace all but seven cached rows.
       config.feature_bytes = test::kDim * (is_half ? 2 : 4);
       const uint64_t places = (test::kCached - 7) * config.feature_bytes / config.row_bytes;
       config.bytes = places * config.row_bytes;

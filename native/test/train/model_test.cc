@@ -29,7 +29,7 @@ using test::TestRecord;
 
 constexpr uint32_t kNodes = 40;
 
-// In-neighbour lists with isolated nodes, self-loops and repeated edges.
+// Random in-neighbour lists with isolated nodes, self-loops and repeated edges.
 TestGraph OddGraph(uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<std::vector<uint32_t>> rows(kNodes);
@@ -127,7 +127,7 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-// What a case trains on: a record, features of all nodes, labels, parameters with non-zero biases.
+// The data of a case: a record, features of all nodes, labels, parameters with non-zero biases.
 struct Fixture {
   explicit Fixture(const Case& c)
       : graph(OddGraph(c.seed)),
@@ -193,7 +193,9 @@ struct Fixture {
 // See GradientError: attention's gradients cancel, and so does that of one number for all rows.
 double FloorOf(const Case& c) {
   const Gathering gathering = KindOf(c.spec.type).gathering;
-  if (gathering == Gathering::kDot) return 0.05;  // of keys and queries, all but entirely
+  if (gathering == Gathering::kDot)
+    return 0.05;  // gradients of keys and queries cancel almost
+                  // entirely
   return IsAttention(c.spec.type) || gathering == Gathering::kSum ? 0.02 : 0.0;
 }
 
@@ -202,7 +204,7 @@ struct Found {
   std::vector<at::Tensor> gradients;
 };
 
-// With input rows of type `rows` and parameters of type `type`.
+// Runs the case with input rows of type `rows` and parameters of type `type`.
 Found RunModules(const Case& c, const Fixture& fixture, at::ScalarType rows, at::ScalarType type) {
   const Sample sample = fixture.record.view();
   Workspace workspace;
@@ -240,7 +242,7 @@ void CheckModules(const Case& c, at::ScalarType type, double tolerance) {
   }
 }
 
-// Of all parameters as one vector.
+// The cosine between all parameters, as one vector each.
 double CosineOf(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
   double product = 0;
   double squares[2] = {};
@@ -358,7 +360,7 @@ TEST_CASE("prediction equals the dense reference on full neighbourhoods, however
     options.topology = fixture.graph.view();
     if (c.weighted) options.edge_weights = edge_weights;
     const std::vector<uint32_t> nodes = {0, 9, 14, 21, 33};
-    const std::vector<int64_t> rows = {1, 0, 4, 2, 3};  // of the record's seeds
+    const std::vector<int64_t> rows = {1, 0, 4, 2, 3};  // rows of the record's seeds
     for (const char* folder : {"", "/tmp"}) {
       options.eval_place = {-1, 1, folder};  // memory, or a file
       auto work = TorchWork::Create(options);

@@ -279,7 +279,7 @@ TEST_CASE("a prediction follows the formula, for every optimizer, decay and sche
   }
 }
 
-// What the formula is good for: where the moments say all, the prediction is the future.
+// The formula's purpose: if the moments tell all, the prediction is the future.
 TEST_CASE("steps of equal gradients lead to where the prediction said") {
   const ParameterManifest manifest = SmallManifest();
   OptimizerOptions options;

@@ -123,7 +123,7 @@ std::vector<Export> Exports() {
   return exports;
 }
 
-// What the Python side makes its model from, as an export of the daemon's has it.
+// Writes the file from which the Python side makes its model, as in the daemon's exports.
 void WriteModelJson(const Folder& path, const Export& model) {
   static constexpr const char* kActivations[] = {"", "RELU", "ELU", "LEAKY_RELU"};
   static constexpr const char* kNormalizations[] = {"", "NONE", "L2", "LAYER"};

@@ -162,7 +162,7 @@ class Reference {
     if (p == 0.0F || !batch_.training) return at::ones({kRows, columns}, at::kDouble);
     return test::MaskOf(batch_.key, place, fixture_.nodes, columns, p);
   }
-  // Of token `t` of all: a node's elements are the columns of all tokens, one after the other.
+  // The mask of token `t`: a node's elements are the columns of all tokens, one after the other.
   at::Tensor TokenMask(uint32_t place, int64_t t, int64_t count) const {
     return Mask(place, static_cast<uint32_t>(count) * static_cast<uint32_t>(Width(place)),
                 spec_.dropout)
@@ -399,7 +399,7 @@ TEST_CASE("row models: running values follow batches as torch's do, through the 
   const std::vector<at::Tensor> parameters = fixture.Parameters(at::kFloat);
   ForwardRows(fixture.model, parameters, fixture.Batch(at::kFloat), &workspace, &running);
   CHECK(running.size() == 4);
-  // What a Trainer hands in, and what the optimizer makes of it.
+  // The gradient that a Trainer hands in, and the optimizer's result.
   const ParameterManifest& manifest = fixture.model.manifest;
   std::vector<float> gradient(manifest.num_floats, 0.5F);
   for (const RunningValue& value : running) {

@@ -228,7 +228,7 @@ TEST_CASE("a batch's gradient is the same bits whatever ran before it, dropout i
   CHECK(GradientOf(*work, Batch(data, 0), parameters) == first);
   const auto other = WorkOf(ScriptOptionsOf(data, file));
   CHECK(GradientOf(*other, Batch(data, 0), parameters) == first);
-  // Without dropout it is another gradient, and evaluation has none.
+  // Without dropout the gradient differs; evaluation never drops anything.
   const File calm(Module(kSage, 2));
   const auto plain = WorkOf(ScriptOptionsOf(data, calm));
   CHECK(GradientOf(*plain, Batch(data, 0), parameters) != first);

@@ -196,7 +196,7 @@ TEST_CASE("weights of classes multiply losses and gradients, and weights of 1 ch
     off = std::max(off, std::abs(double{twice[i]} - 2 * double{gradient[i]}));
   }
   CHECK(off < 1e-5);
-  // Only the nodes of class 0 are left.
+  // With these weights, only the nodes of class 0 matter.
   const std::vector<float> first = {1, 1e-6F, 1e-6F, 1e-6F};
   CHECK(train(first).first < 0.5 * loss);
 }
@@ -231,7 +231,7 @@ TEST_CASE("the mean of balanced weights over the training nodes is 1, whatever c
       }
       labels[59] = -1;
       NodeTargets classes;
-      // Also a class beyond those that any node has.
+      // Tests a class that no node has, too.
       classes.width = first + 3 * step + 1;
       classes.labels = labels;
       std::vector<int64_t> train(60);

@@ -29,7 +29,8 @@ void RunLoops(uint32_t threads, uint32_t loops) {
   std::vector<uint32_t> expected(threads);
   for (uint32_t loop = 0; loop < loops; ++loop) {
     const uint32_t pieces = 1 + loop % threads;
-    team.Run(pieces, [&](uint32_t piece) { ++done[piece]; });  // not atomic: nobody else has it
+    team.Run(pieces, [&](uint32_t piece) { ++done[piece]; });  // needs no atomic: each piece runs
+                                                               // once
     for (uint32_t piece = 0; piece < pieces; ++piece) ++expected[piece];
     REQUIRE(done == expected);
   }

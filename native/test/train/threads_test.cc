@@ -16,7 +16,7 @@ using test::Partition;
 using test::SameBits;
 using test::TestRecord;
 
-// What training and evaluating the same batches leaves.
+// The results of training and evaluating the same batches.
 struct Outcome {
   std::vector<float> gradient;
   std::vector<float> parameters;

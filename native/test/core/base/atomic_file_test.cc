@@ -56,8 +56,8 @@ TEST_CASE("a file holds what was written, in whole 2 MiB, whatever pieces it cam
       CHECK_FALSE(std::filesystem::exists(path));
       REQUIRE(file.Commit().ok());
     }
-    // At most one for each 2 MiB, and one for the rest; a sanitizer writes to a pipe the first time
-    // that it looks at a type.
+    // At most one write for each 2 MiB, and one for the rest; a sanitizer writes to a pipe when it
+    // first looks at a type.
     if (before > 0 && !is_first) CHECK(WritesSoFar() - before <= 5);
     const std::string found = test::ReadFile(path);
     REQUIRE(found.size() == bytes.size());

@@ -61,7 +61,7 @@ TEST_CASE("who is confined starts nothing, signals nobody and opens no socket, a
   };
   for (const auto& holds : refused) {
     CHECK(HoldsConfined(false, holds));
-    // And it is the filter that refuses.
+    // It is the filter that refuses.
     CHECK_FALSE(Refused(socket(AF_INET, SOCK_STREAM, 0)));
   }
 }

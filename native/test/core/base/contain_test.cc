@@ -10,7 +10,7 @@
 namespace gnnd {
 namespace {
 
-// What a thread's work becomes when this comes out of it.
+// The Status of a thread whose work throws this error.
 template <typename Error>
 Status ThrownBy(const Error& error, Code thrown = Code::kInternal) {
   return Contained([&]() -> Status { throw error; }, thrown);

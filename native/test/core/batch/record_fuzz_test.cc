@@ -19,8 +19,8 @@ namespace {
 
 using Words = std::vector<uint32_t>;
 
-// All that a Trainer reads, as it reads it: rows by indptr, sources by src. A checksum, so that
-// nothing is left out; -1 when an index leads out of the record.
+// Reads all that a Trainer reads, in the same way: rows by indptr, sources by src. Returns a
+// checksum, so that nothing is optimised away; -1 when an index leads out of the record.
 int64_t ReadLikeATrainer(const Sample& sample) {
   int64_t sum = 0;
   for (const uint32_t node : sample.nodes()) sum += node;
@@ -58,7 +58,7 @@ Words WordsOf(const SamplerOptions& options, bool ranks, uint64_t seed) {
   return words;
 }
 
-// Of a record of two blocks.
+// Header words of a record with two blocks.
 constexpr uint64_t kHeaderWords = offsetof(RecordHeader, blocks[2]) / 4;
 
 // Places of the header, of sections' first words, and any others.
@@ -95,7 +95,7 @@ struct Tally {
 
 void Fuzz(const Words& good, uint64_t seed, Tally* tally) {
   std::mt19937_64 draw(seed);
-  // Not a vector: its spare capacity would hide an overrun.
+  // A vector's spare capacity would hide an overrun.
   const std::unique_ptr<uint32_t[]> words(new uint32_t[good.size()]);
   const std::span slot = std::as_bytes(std::span(words.get(), good.size()));
   for (int round = 0; round < 300; ++round) {

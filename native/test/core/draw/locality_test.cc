@@ -107,7 +107,7 @@ TEST_CASE("favoured neighbours come as often as they should (chi-square, level 1
       for (const uint32_t pick : picks) times[pick] += 1;
     });
     const std::vector<double> q = Inclusion(c);
-    // Each neighbour's own deviation: of what was in every time there is none.
+    // Each neighbour's own deviation; a neighbour taken every time has none.
     double chi_square = 0;
     double degrees = 0;
     for (uint32_t j = 0; j < c.degree; ++j) {

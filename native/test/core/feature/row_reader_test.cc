@@ -65,7 +65,7 @@ struct Files {
 
 using Runs = std::vector<RowRun>;
 
-// Of batch `batch` of an endless order of chunks.
+// The runs of batch `batch` of an endless order of chunks.
 Runs RunsOf(uint64_t batch, uint32_t chunk) {
   const uint32_t per_epoch = (kRows + kBatch - 1) / kBatch;
   const RowOrder order =
@@ -84,7 +84,7 @@ std::vector<float> Staged(const RowReader& reader, const Runs& runs) {
   for (const RowRun& run : runs) rows += run.count;
   std::vector<float> all(kTokens * rows * kColumns, -1);
   for (uint32_t token = 0; token < kTokens; ++token) {
-    // In two parts, as two threads would.
+    // Copies in two parts, as two threads would.
     float* const out = all.data() + token * rows * kColumns;
     reader.Copy(token, 0, rows / 3, out);
     reader.Copy(token, rows / 3, rows, out + rows / 3 * kColumns);
@@ -193,8 +193,8 @@ TEST_CASE(
   CHECK(memory >= 2 * kTokens * kBatch * kColumns * sizeof(float));
 }
 
-// What the stages of loading are worth, in work: calls that reach the disk, and bytes beyond those
-// of the rows, in an epoch.
+// The work that the loader's stages save in an epoch: calls that reach the disk, and bytes read
+// beyond the rows.
 TEST_CASE("rows: longer chunks take fewer reads and waste fewer bytes; mapped rows take none") {
   struct Work {
     uint64_t reads = 0;
@@ -246,7 +246,7 @@ TEST_CASE("rows: what comes next is read while the present ones are in use") {
   const Runs runs = {{0, kBatch}};
   REQUIRE(disk->Stage(runs, [&](uint32_t ahead, Runs* next) { *next = {{ahead * kBatch, kBatch}}; })
               .ok());
-  // Nobody asks again; the three others come by themselves.
+  // Nobody asks again; the three other reads come by themselves.
   while (reads < 4 * kTokens) std::this_thread::yield();
   const std::vector<float> rows = Staged(*disk, runs);
   CHECK(rows[kColumns] == ValueOf<float>(kColumns));

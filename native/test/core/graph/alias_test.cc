@@ -18,7 +18,7 @@ std::vector<AliasEntry> Table(const std::vector<float>& weights) {
   return row;
 }
 
-// What the table gives each position, in slots.
+// The share that the table gives each position, in slots.
 std::vector<double> ShareOf(const std::vector<AliasEntry>& row) {
   std::vector<double> share(row.size(), 0);
   for (uint32_t slot = 0; slot < row.size(); ++slot) {

@@ -36,7 +36,7 @@ class Files {
   std::string folder_;
 };
 
-// All of it in steps; the number of steps.
+// Copies all of it in steps; returns their number.
 int CopyAll(ArrayCopy* copy, uint64_t step) {
   int steps = 0;
   bool more = true;
@@ -62,7 +62,7 @@ TEST_CASE("array copy: elements arrive whole, hashed once, whatever the steps") 
   const std::string skipped = files.Read("source").substr(8);
   for (const uint64_t step : {bytes, ArrayCopy::kChunkBytes, ArrayCopy::kChunkBytes + 4}) {
     const std::string target = files.Write<char>("target", {'h', 'e', 'a', 'd'});
-    // Whoever may write the file is decided when it is opened.
+    // The right to write is checked when the file is opened.
     std::filesystem::permissions(
         target, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
     const UniqueFd fd(open(target.c_str(), O_WRONLY | O_CLOEXEC));

@@ -190,7 +190,7 @@ TEST_CASE("dataset: counts that no dataset can have are refused before a file is
     return list;
   }();
   CHECK(CheckCounts(good).ok());
-  // Without labels there are no classes, and a graph to predict all the same.
+  // A graph without labels has no classes, but can be predicted on.
   DatasetCounts unlabelled = good;
   unlabelled.num_classes = 0;
   CHECK(CheckCounts(unlabelled).ok());

@@ -199,7 +199,7 @@ TEST_CASE("topology: one that devices register is protected in each mapping, not
     CHECK_FALSE(test::IsWritable(topology->view().indices.data()));
   }
   CHECK(device.ranges.empty());
-  // Who has no device maps it for reading at once.
+  // A process without a device maps it read-only at once.
   const Result<Topology> plain = Topology::Attach(fd->get(), Dataset());
   REQUIRE(plain.ok());
   CheckSame(plain->view(), tiny);

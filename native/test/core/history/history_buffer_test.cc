@@ -208,7 +208,7 @@ TEST_CASE("places are used again each t_stale versions, before features give way
   CHECK(buffer.features() == 18);         // (960 - 6 * 16) / 48
 }
 
-// What must be found: the last value of each (level, node), its version; never one that is gone.
+// The expected content: the last value and version of each (level, node), without evicted ones.
 struct Model {
   std::map<std::pair<uint32_t, uint32_t>, std::pair<uint64_t, uint64_t>> stored;  // value, version
 };
@@ -255,7 +255,7 @@ TEST_CASE("whatever is stored and evicted, what is found is the last that was st
           std::max(shape.bytes, shape.feature_rows * uint64_t{shape.feature_bytes});
       CHECK(embeddings <= shape.bytes);
       CHECK(embeddings + features <= budget);
-      // None more is given up than must be.
+      // No more rows are given up than necessary.
       const bool is_whole = buffer.features() == shape.feature_rows;
       CHECK((is_whole || embeddings + features + shape.feature_bytes > budget));
       for (uint32_t of = 0; of < shape.levels; ++of) {
@@ -269,7 +269,7 @@ TEST_CASE("whatever is stored and evicted, what is found is the last that was st
           CHECK(version - last->second.second <= shape.t_stale);
         }
       }
-      // What was just stored is there.
+      // Embeddings that were just stored are found.
       for (size_t i = 0; i < places.size(); ++i) {
         if (chosen[i] != gone) CHECK(buffer.Find(level, chosen[i], version) == places[i]);
       }

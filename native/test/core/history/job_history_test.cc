@@ -145,7 +145,7 @@ Drawn Draw(std::mt19937_64* random, const JobHistory& history, uint64_t version)
   return drawn;
 }
 
-// All that can be found, with its row's version.
+// All embeddings that can be found, with the versions of their rows.
 std::map<std::pair<uint32_t, uint32_t>, uint64_t> Contents(const JobHistory& history,
                                                            uint64_t version) {
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> contents;
@@ -287,7 +287,7 @@ TEST_CASE("cached features give way to embeddings, change none of them, and surv
             std::min<uint64_t>(kCached, (64 * 32 - history.buffer().embedding_places() * 32) / 20));
     }
   }
-  // Of 2048 bytes embeddings may take all.
+  // Embeddings may take all of the 2048 bytes.
   CHECK(border < kCached / 2);
 }
 

@@ -44,7 +44,7 @@ HistoryBuffer Buffer(uint32_t levels) {
   return HistoryBuffer(shape);
 }
 
-// What a row of a level is made of: (level, node) and its sources with their weights, in order.
+// A row of a level, as (level, node); Made is its sources with their weights, in order.
 using Row = std::pair<uint32_t, uint32_t>;
 struct Made {
   std::vector<std::pair<uint32_t, float>> edges;
@@ -62,8 +62,8 @@ void Note(const Sample& sample, uint32_t hop, uint32_t row, std::span<const uint
   if (!block.self_weight.empty()) one.self_weight = block.self_weight[row];
 }
 
-// By definition: what the seeds reach from the top down, stopping at stored rows that are no
-// seeds'.
+// The definition: everything that the seeds reach from the top down, stopping at stored rows other
+// than seeds'.
 std::map<Row, Made> Reached(const Sample& sample, const std::set<Row>& stored,
                             std::set<uint32_t>* inputs) {
   std::map<Row, Made> made;

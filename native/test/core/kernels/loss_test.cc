@@ -84,8 +84,8 @@ TEST_CASE("every variant of the loss gives the definition's bits and stays in it
   }
 }
 
-// Of torch 2.13 in float64: binary_cross_entropy_with_logits and mse over the known targets of each
-// row, and autograd of their sum.
+// Values from torch 2.13 in float64: binary_cross_entropy_with_logits and mse over the known
+// targets of each row, and autograd of their sum.
 struct Golden {
   std::vector<float> outputs = {0.5F, -1.25F, 3.0F, -2.0F, 0.0F, 40.0F, 1.5F, -0.75F, -100.0F};
   std::vector<float> targets;

@@ -168,7 +168,7 @@ TEST_CASE("pre-sampling counts the same on any number of threads") {
     size_t batches = 0;
     for (const auto& work : works) batches += work->epochs.size();
     CHECK(batches == 2 * works[0]->batches());
-    // Whoever looks at batches sees them in order, from one sampler.
+    // A caller that looks at batches sees them in order, from one sampler.
     EpochFootprint looked{std::vector<uint32_t>(500), 0, 0};
     const size_t before = works[0]->epochs.size();
     REQUIRE(presampler.AddEpoch(3, &looked, [](std::span<const uint32_t>) { return Status::Ok(); })

@@ -208,7 +208,7 @@ TEST_CASE("propagate: rows are a permutation of each split, and start at a page"
   CHECK(RowHeader(RowType::kBfloat16, 12345, kColumns).size() == kRowAlignment);
 }
 
-// What a column's values over all nodes are standardised by, from all nodes' rows.
+// The moments by which columns are standardised, from all nodes' rows.
 Moments MomentsOf(const Matrix& rows) {
   Moments moments;
   for (uint32_t c = 0; c < kColumns; ++c) {

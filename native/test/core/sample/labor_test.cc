@@ -84,7 +84,7 @@ TEST_CASE("all rows of a hop agree on a neighbour; hops and batches do not") {
   CHECK(taken(0, 1, 0, 0) == taken(0, 1, 0, 1));
   CHECK(taken(0, 1, 0, 0) != taken(0, 1, 1, 0));
   CHECK(taken(0, 1, 0, 0) != taken(1, 1, 0, 0));
-  // In a window, too, and while numbers change.
+  // The same holds within a window, and while numbers change.
   CHECK(taken(3, 4, 0, 0) == taken(3, 4, 0, 1));
   CHECK(taken(3, 4, 0, 0) != taken(2, 4, 0, 0));
 }
@@ -166,7 +166,7 @@ TEST_CASE("a neighbour is taken with probability f / d (chi-square, level 1e-6)"
   for (uint32_t j = 0; j < kDegree; ++j) row[j] = j + 1;
   graph.AddRow(row);
   for (uint32_t j = 0; j < kDegree; ++j) graph.AddRow({});
-  // Of a window's batches one is looked at, in the middle of the change: they are independent.
+  // One batch per window is looked at, in the middle of its change: windows are independent.
   for (const uint32_t window : {1U, 6U}) {
     CAPTURE(window);
     SamplerUnderTest sampler(graph.view(), Labor({12}, window), 1, DetectInstructionSet());
@@ -182,7 +182,7 @@ TEST_CASE("a neighbour is taken with probability f / d (chi-square, level 1e-6)"
     const double chi_square =
         test::ChiSquare(times, std::vector<double>(kDegree, kBatches * kShare)) / (1 - kShare);
     CHECK(chi_square < test::ChiSquareLimit(kDegree));
-    // And from below: numbers too even would be as wrong.
+    // A statistic that is too small would mean numbers that are too even, which is as wrong.
     CHECK(chi_square > 2 * kDegree - test::ChiSquareLimit(kDegree));
   }
 }

@@ -189,7 +189,7 @@ TEST_CASE("the mean of aggregates by a record's weights is that of whole rows") 
   for (const uint32_t scale : {16U, 32U, 128U}) {
     for (const EdgeWeights weights : {EdgeWeights::kShares, EdgeWeights::kGcn}) {
       CAPTURE(scale);
-      // Of a graph convolution: a neighbour without neighbours has inverse 1.
+      // In a graph convolution, a neighbour without neighbours has inverse 1.
       const double factor = weights == EdgeWeights::kGcn ? kDegree / std::sqrt(kDegree + 1.0) : 1.0;
       double whole = 0;
       for (uint32_t j = 0; j < kDegree; ++j) whole += factor * value(kRows + j) / kDegree;

@@ -15,10 +15,11 @@
 #include "test/support/graphs.h"
 #include "test/support/sampling.h"
 
-// What a Sampler holds beside the graph, and that it asks for nothing more once it runs.
+// Tests how much memory a Sampler holds beside the graph, and that it allocates nothing once it
+// runs.
 //
-// This file replaces the program's operator new, to count what is asked for; memory that comes
-// straight from the kernel (HugeArray) is counted by who owns it.
+// This file replaces the program's operator new to count allocations; memory that comes straight
+// from the kernel (HugeArray) is counted by its owner.
 
 namespace {
 

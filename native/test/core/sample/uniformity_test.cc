@@ -93,7 +93,7 @@ TEST_CASE("with replacement, every pair of draws is equally likely (chi-square, 
 }
 
 TEST_CASE("every set of neighbours is drawn equally often (chi-square, level 1e-6)") {
-  std::map<uint32_t, double> times;  // by bit mask of the set
+  std::map<uint32_t, double> times;  // occurrences by bit mask of the set
   ForEachRow(7, 3, [&](const std::vector<uint32_t>& picks) {
     uint32_t set = 0;
     for (const uint32_t pick : picks) set |= 1U << pick;

@@ -90,7 +90,7 @@ TEST_CASE("visits come as often as the walk's exact probabilities say (chi-squar
   // Expected visits to each node by one walk from node 0.
   std::vector<double> at = {1, 0, 0, 0, 0};
   std::vector<double> visits(5, 0);
-  std::vector<double> first(5, 0);  // of step 0 alone
+  std::vector<double> first(5, 0);  // after step 0 alone
   for (uint32_t step = 0; step < kLength; ++step) {
     std::vector<double> next(5, 0);
     for (size_t v = 0; v < 5; ++v) {
@@ -115,7 +115,7 @@ TEST_CASE("visits come as often as the walk's exact probabilities say (chi-squar
       squares[sample.nodes()[block.src[e]]] += weight * weight;
     }
   }
-  // Each mean against its exact value, by its own variance: a normal quantile, level 1e-6.
+  // Each mean is compared with its exact value, by its own variance: a normal quantile, level 1e-6.
   for (size_t v = 0; v < 5; ++v) {
     CAPTURE(v);
     const double mean = seen[v] / kBatches;

@@ -44,8 +44,8 @@ TEST_CASE("every variant writes as many elements as it was asked for, from any s
   }
 }
 
-// All of float16, and of float32 what rounding can get wrong: halves between two bfloat16s, above
-// and below them, the largest numbers, infinities and NaNs of both signs.
+// All float16 numbers, and the float32 numbers that rounding can get wrong: halves between two
+// bfloat16s and their neighbours, the largest numbers, infinities and NaNs of both signs.
 std::vector<float> TrickyFloats() {
   std::vector<float> floats;
   for (uint32_t upper = 0; upper < 65536; ++upper) {
@@ -82,7 +82,7 @@ TEST_CASE("rounding to bfloat16 is to the nearest, ties to even, as the definiti
     const auto bits = std::bit_cast<uint32_t>(value);
     const double below = static_cast<double>(std::bit_cast<float>(bits & 0xFFFF0000U));
     const double above = static_cast<double>(std::bit_cast<float>((bits & 0xFFFF0000U) + 0x10000U));
-    if (!std::isfinite(above)) continue;  // what is beyond the largest has no distance
+    if (!std::isfinite(above)) continue;  // a number beyond the largest has no distance
     const double to_below = std::abs(static_cast<double>(value) - below);
     const double to_above = std::abs(above - static_cast<double>(value));
     const bool even = (bits >> 16) % 2 == 0;
