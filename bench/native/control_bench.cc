@@ -1,14 +1,14 @@
-// What control costs: a job's real loops, each in a process of its own, around work that only takes
-// time. All that an executor does beside that work is control: claims, publications, takes, steps,
-// waits and wake-ups.
+// Measures the cost of control: a job's real loops, each in a process of its own, around work that
+// only takes time. Everything else that an executor does is control: claims, publications, takes,
+// steps, waits and wake-ups.
 //
 //   control_bench [--executors N] [--batches M] [--work-us U] [--slots S]
 //
-// Half of the executors are Samplers, half Trainers; a step takes one batch of each Trainer. Twice:
-// where the work burns its time (executors share the cores, as many small ones do), and where it
-// sleeps (all work at once, as on a machine with a core for each). Prints one JSON object:
-// `control_share` is processor time outside the work ÷ (that + the work's time), `switches` are
-// voluntary context switches, that is, sleeps.
+// Half of the executors are Samplers, half Trainers; a step takes one batch of each Trainer. The
+// benchmark runs twice: with work that burns its time (executors share the cores, as many small
+// ones do), and with work that sleeps (all work at once, as on a machine with a core for each). It
+// prints one JSON object: `control_share` is processor time outside the work ÷ (that + the work's
+// time), `switches` are voluntary context switches, that is, sleeps.
 
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -52,7 +52,7 @@ uint64_t Now(clockid_t clock) {
   return static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// Takes time, and knows how much: of the processor, and for the work's caller.
+// Takes time, and measures it: the processor's time, and the time of the work's caller.
 class StandIn {
  public:
   StandIn(bool burns, uint64_t ns) : burns_(burns), ns_(ns) {}
@@ -143,10 +143,10 @@ class TimedTrainWork final : public TrainWork {
   StandIn* stand_in_;
 };
 
-// Of one executor, in memory that outlives its process.
+// The account of one executor, in memory that outlives its process.
 struct Account {
-  uint64_t processor_ns;  // in its loop, the work included
-  uint64_t work_ns;       // of the processor
+  uint64_t processor_ns;  // in its loop, including the work
+  uint64_t work_ns;       // spent in the work
   uint64_t times;
   uint64_t switches;
 };
@@ -228,7 +228,7 @@ std::string Measure(const Options& options, bool burns) {
   }
   munmap(shared, bytes);
   GNND_CHECK(sum.times == 2 * options.batches);
-  // Of sleeping work only the sleep is the work's; what falling asleep takes is left out of both.
+  // Sleeping work counts only its sleep; falling asleep counts neither as work nor as control.
   const double work = static_cast<double>(burns ? sum.work_ns : sum.times * work_ns);
   const double control = static_cast<double>(sum.processor_ns) - static_cast<double>(sum.work_ns);
   const auto batches = static_cast<double>(options.batches);

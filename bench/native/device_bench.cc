@@ -1,14 +1,15 @@
-// A device's rates beside what bounds them: copies, gathers of feature rows, sampling.
+// Measures a device's rates beside their bounds: copies, gathers of feature rows, sampling.
 //
 //   device_bench PLUGIN copy|gather|sample [small|full]
 //
-// PLUGIN is gnnd_cuda.so, or gnnd_sim.so to see that it runs (small, no rate of it means anything).
+// PLUGIN is gnnd_cuda.so, or gnnd_sim.so as a trial (small; its rates mean nothing).
 //   copy    on the device, to it and from it, over registered memory
 //   gather  random rows from device memory, beside the device's own copy; and from registered host
 //           memory, beside the copy to the device
 //   sample  uniform, 15/10/5, batches of 8,000, 2.4 M nodes, 124 M entries: edges a
 //           second of the kernels alone, and with each record in its registered slot
-// A line of JSON an answer: {"name", "value", "unit"}. Device times by events, medians of rounds.
+// Prints one line of JSON per result: {"name", "value", "unit"}. Device times come from events;
+// medians of rounds.
 
 #include <algorithm>
 #include <chrono>
@@ -55,7 +56,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Host memory that the device reads and writes by itself.
+// Host memory that the device can read and write.
 struct Registered {
   Registered(const Device& device, uint64_t bytes)
       : pages(Get(Mapping::Anonymous(RoundUp(bytes, kPageBytes)))),
@@ -171,7 +172,7 @@ class Bench {
       std::chrono::steady_clock::time_point start;
       Check(sampler->Start(0, 0, slot(0)));
       for (uint32_t b = 0; b < static_cast<uint32_t>(batches); ++b) {
-        // The first ones warm up.
+        // The first batches warm up.
         if (b == 2) {
           start = std::chrono::steady_clock::now();
           edges = kernel_ns = bytes = 0;
@@ -216,7 +217,7 @@ class Bench {
     if (device_->table().gather(stream_->get(), &args, &error) != 0) Fail(StatusOf(error));
   }
 
-  // Median nanoseconds on the device.
+  // Median nanoseconds of the work on the device.
   double Time(const std::function<void()>& work) {
     work();
     Check(stream_->Synchronize());

@@ -1,4 +1,4 @@
-// Random feature rows of a file that is not in memory: ways to read a batch of them.
+// Compares ways to read batches of random feature rows from a file that is not in memory.
 //
 //   disk_bench [FILE_MB] [ROUNDS] [FOLDER]      (4096 MB, 5 rounds, the system's temporary folder)
 //   disk_bench rate FILE ROW_BYTES              random rows a second of a file that is there
@@ -7,15 +7,16 @@
 //
 // Writes a file, then reads batches of 16,384 rows at random places, by each way in turn:
 //
-//   store          FeatureStore with on_disk: mapped, the pages of all rows asked for, then
-//   gathered vectored       the same with process_madvise, 1024 rows a call faults         mapped,
-//   gathered: each missing page is a fault pread          a read a row through the page cache
+//   store          FeatureStore with on_disk: mapped, the pages of all rows asked for, gathered
+//   vectored       the same with process_madvise, 1024 rows a call
+//   faults         mapped, gathered: each missing page is a fault
+//   pread          a read a row through the page cache
 //   direct         a read a row past the page cache (O_DIRECT)
 //   uring          io_uring with 128 reads in flight, through the page cache
 //   uring_direct   the same past the page cache
 //
 // "cold" is with none of the file in the page cache, as with a file much larger than memory; "warm"
-// reads the same rows again at once. Medians. A table, then one line of JSON per row size.
+// reads the same rows again at once. Prints medians: a table, then one line of JSON per row size.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -45,14 +46,14 @@ constexpr uint32_t kRowsPerBatch = 16384;
 constexpr uint64_t kPage = 4096;
 constexpr uint32_t kInFlight = 128;
 
-// A read of a row, or of the pages that it lies in.
+// A read of a row, or of the pages that hold it.
 struct FileRead {
   uint64_t offset = 0;
   uint32_t bytes = 0;
   std::byte* to = nullptr;
 };
 
-// False when one came back short.
+// Returns false if a read came back short.
 bool ReadAll(Uring* uring, int file, const std::vector<FileRead>& reads) {
   bool is_whole = true;
   const auto ended = [&](uint64_t index, int64_t result) {
@@ -90,7 +91,7 @@ void WriteFile(const std::string& path, uint64_t bytes) {
   close(fd);
 }
 
-// The file in all the forms that the ways want, and where a batch goes.
+// The file in the forms that all ways need, and the memory of a batch.
 class Bench {
  public:
   Bench(const std::string& path, uint64_t bytes)
@@ -123,7 +124,7 @@ class Bench {
     for (uint32_t& row : rows_) row = static_cast<uint32_t>(random() % table_.num_rows());
   }
 
-  // A mapped page cannot be dropped.
+  // Unmaps the pages first, because a mapped page cannot be dropped.
   void DropCache() const {
     GNND_CHECK(madvise(map_, bytes_, MADV_DONTNEED) == 0);
     GNND_CHECK(posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED) == 0);
@@ -202,7 +203,7 @@ class Bench {
   void Forget() { std::fill(out_.begin(), out_.end(), -1.0F); }
 
  private:
-  // Of a row of `bytes`, however it lies.
+  // Bytes of the pages that hold a row of `bytes`, however it lies.
   static constexpr uint64_t PagesOf(uint64_t bytes) { return (bytes + 2 * kPage) / kPage * kPage; }
 
   FileRead PagesOfRow(uint32_t i) const {
@@ -288,8 +289,8 @@ void Measure(Bench* bench, uint64_t dim, int rounds) {
   std::printf("{\"bench\":\"disk\",\"row_bytes\":%lu%s}\n", dim * sizeof(float), json.c_str());
 }
 
-// What the disk gives: rows of `row_bytes` at random places of a file, past the page cache, with
-// kInFlight reads at once.
+// Measures the disk: reads rows of `row_bytes` at random places of a file, past the page cache,
+// with kInFlight reads at once.
 int MeasureRate(const char* path, uint64_t row_bytes) {
   constexpr double kSeconds = 4;
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
@@ -307,7 +308,7 @@ int MeasureRate(const char* path, uint64_t row_bytes) {
   const double start = Seconds();
   while (Seconds() - start < kSeconds) {
     for (uint32_t i = 0; i < kRowsPerBatch; ++i) {
-      // The page of the row's first byte: rows of up to a page are meant.
+      // Reads the page of the row's first byte: rows of up to a page are meant.
       const uint64_t page = random() % rows * row_bytes / kPage;
       reads[i] = {page * kPage, static_cast<uint32_t>(kPage), memory + i * kPage};
     }
@@ -321,7 +322,7 @@ int MeasureRate(const char* path, uint64_t row_bytes) {
   return 0;
 }
 
-// What the disk gives to whoever reads files from one end to the other.
+// Measures the disk for readers that read files from one end to the other.
 int MeasureSequential(int count, char** paths) {
   constexpr uint64_t kRead = uint64_t{4} << 20;
   constexpr uint64_t kAtOnce = 8;
@@ -378,7 +379,7 @@ int main(int argc, char** argv) {
   const std::string path = folder / ("gnnd-disk-bench-" + std::to_string(getpid()));
   gnnd::bench::WriteFile(path, file_mb << 20);
   gnnd::bench::Bench bench(path, file_mb << 20);
-  std::filesystem::remove(path);  // it lives as long as it is open
+  std::filesystem::remove(path);  // it lives while it is open
   std::printf("%lu MB, %u rows a batch, median of %d rounds\n\n", file_mb,
               gnnd::bench::kRowsPerBatch, rounds);
   std::printf("%9s %-14s %14s %14s\n", "row bytes", "way", "cold krow/s", "warm krow/s");

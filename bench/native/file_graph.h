@@ -10,12 +10,12 @@
 #include "power_law_graph.h"
 #include "served_bench.h"
 
-// Graphs of bench/peers/graphs.py.
+// Graphs that bench/peers/graphs.py wrote.
 
 namespace gnnd::bench {
 
-// The graph in `folder`, in private memory on 2 MiB pages, and its training nodes in the order in
-// which batches take them; with alias tables of its weights if `weighted`.
+// Reads the graph in `folder` into private memory on 2 MiB pages, with alias tables of its weights
+// if `weighted`, and its training nodes in the order of batches.
 inline Graph ReadGraph(const std::string& folder, bool weighted, std::vector<uint32_t>* seeds) {
   Graph graph;
   const NpyArray indptr_file = OpenNpy(folder, "indptr.npy");

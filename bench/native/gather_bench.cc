@@ -1,12 +1,13 @@
-// Feature gather against what the memory can do.
+// Compares the feature gather with the memory's own speed.
 //
 //   gather_bench [TABLE_MB] [ROUNDS]      (1024 MB, 5 rounds)
 //
-// Random rows of a table on 2 MiB pages, into one output of 16,384 rows. "memcpy" copies row by row
-// without prefetching. "probe" touches the lines of the same rows in the same order and copies
-// nothing, with the processor's miss buffers kept full: the floor for a gather. "float16" gathers
-// rows of as many columns in float16 and widens them. All four are measured in turn, in the same
-// rounds; the median round counts. A table for people, then one line of JSON.
+// Gathers random rows of a table on 2 MiB pages into one output of 16,384 rows. "memcpy" copies row
+// by row without prefetching. "probe" touches the lines of the same rows in the same order and
+// copies nothing, with the processor's miss buffers kept full: the lower bound for a gather.
+// "float16" gathers rows of as many columns in float16 and widens them. All four are measured in
+// turn, in the same rounds; the median round counts. Prints a table for people, then one line of
+// JSON.
 
 #include <sys/mman.h>
 
@@ -29,7 +30,7 @@
 namespace {
 
 constexpr uint64_t kRowsPerCall = 16384;
-constexpr uint64_t kCalls = 16;  // with rows of their own, so that no call finds them cached
+constexpr uint64_t kCalls = 16;  // each with rows of its own, so that no call finds them cached
 constexpr uint64_t kLineBytes = 64;
 
 double Seconds() {
@@ -37,7 +38,7 @@ double Seconds() {
   return std::chrono::duration<double>(now).count();
 }
 
-// Keeps a result alive.
+// Keeps results from being optimised away.
 volatile float sink = 0;
 
 std::span<float> MakeTable(uint64_t bytes) {
@@ -93,10 +94,10 @@ double Median(std::vector<double> values) {
 struct Measured {
   uint64_t row_bytes = 0;
   double lines_per_row = 0;
-  double gather = 0;  // seconds a row
-  double copy = 0;    // seconds a row
-  double half = 0;    // seconds a row in float16
-  double probe = 0;   // seconds a line
+  double gather = 0;  // seconds per row
+  double copy = 0;    // seconds per row
+  double half = 0;    // seconds per row in float16
+  double probe = 0;   // seconds per line
 };
 
 Measured Measure(std::span<const float> table, uint64_t dim, int rounds) {
@@ -105,7 +106,7 @@ Measured Measure(std::span<const float> table, uint64_t dim, int rounds) {
 
   Measured measured;
   measured.row_bytes = dim * sizeof(float);
-  std::array<std::vector<uint32_t>, kCalls> lines;  // of each call's rows
+  std::array<std::vector<uint32_t>, kCalls> lines;  // lines of each call's rows
   for (uint64_t i = 0; i < rows.size(); ++i) {
     const uint64_t first = rows[i] * measured.row_bytes;
     const uint64_t last = first + measured.row_bytes - 1;
@@ -126,7 +127,7 @@ Measured Measure(std::span<const float> table, uint64_t dim, int rounds) {
   std::vector<double> probe;
   const uint64_t elements = table.size() / dim * dim;
   const gnnd::RowTable floats(table.first(elements), dim);
-  // The first half of the memory, as float16: as many rows of as many columns.
+  // The first half of the memory as float16 rows: as many, with as many columns.
   const gnnd::RowTable halves(gnnd::FeatureType::kFloat16,
                               std::as_bytes(table).first(elements * sizeof(gnnd::Half)), dim);
   for (int round = 0; round < rounds; ++round) {

@@ -1,5 +1,5 @@
-// The Sampler on a graph from files, served to a driver that lets peers sample the same batches of
-// the same graph in turn (bench/peers/sampling.py).
+// Runs the Sampler on a graph from files, controlled by a driver that lets peers sample the same
+// batches of the same graph in turn (bench/peers/sampling.py).
 //
 //   graph_sampler_bench FOLDER [--fanouts 15,10,5] [--batch 1024] [--threads 1] [--slots 4]
 //                       [--random-seed 1] [--algorithm uniform|weighted|labor|walk]
@@ -46,7 +46,7 @@ struct Options {
   uint64_t random_seed = 0;
 };
 
-// A graph, and the seeds of all batches.
+// A graph with the seeds of all batches.
 struct SeededGraph {
   std::vector<uint32_t> seeds;
   Graph graph;
@@ -54,7 +54,7 @@ struct SeededGraph {
   SeededGraph(const std::string& folder, bool weighted)
       : graph(ReadGraph(folder, weighted, &seeds)) {}
 
-  // Batches after the last full one start over.
+  // After the last full batch, batches start over.
   std::span<const uint32_t> SeedsOf(uint32_t batch, uint32_t size) const {
     const uint64_t batches = seeds.size() / size;
     GNND_CHECK(batches > 0);
@@ -62,7 +62,7 @@ struct SeededGraph {
   }
 };
 
-// A record's memory for one batch only: mapped, and given back at the end.
+// Memory for the record of one batch: mapped for it, and returned at the end.
 class FreshSlot {
  public:
   explicit FreshSlot(uint64_t bytes) : bytes_(bytes) {
@@ -89,7 +89,7 @@ struct BatchResult {
   uint64_t nodes = 0;
 };
 
-// Wall and CPU time of the calling thread since it was made.
+// Wall and CPU time of the calling thread since the object was made.
 class Stopwatch {
  public:
   void ReadInto(BatchResult* result) const {
@@ -158,7 +158,7 @@ class Worker {
     return {.edges = sample.num_edges(), .nodes = sample.nodes().size()};
   }
 
-  // A neighbour may stand in a row as often as the graph's row holds it, never more often.
+  // A row may list a neighbour at most as often as the graph's row does.
   void VerifyHop(const gnnd::Sample& sample, uint32_t hop) const {
     const TopologyView topology = graph_.graph.view();
     const BlockView block = sample.block(hop);

@@ -10,7 +10,7 @@
 #include "core/graph/alias.h"
 #include "core/graph/topology_view.h"
 
-// Graphs that benchmarks sample: Pareto-distributed degrees, endpoints drawn by degree, ids in
+// Graphs for benchmarks of sampling: Pareto-distributed degrees, endpoints drawn by degree, ids in
 // random order, which is the worst case for locality. The same on every host.
 
 namespace gnnd {
@@ -33,7 +33,7 @@ class Random {
 struct Graph {
   HugeArray<uint64_t> indptr;
   HugeArray<uint32_t> indices;
-  HugeArray<AliasEntry> alias;  // where it is asked for
+  HugeArray<AliasEntry> alias;  // only on request
 
   TopologyView view() const {
     return {{indptr.data(), indptr.size()},

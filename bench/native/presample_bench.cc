@@ -1,5 +1,5 @@
-// Pre-sampling for PRESC#1 beside an epoch of sampling: everything from the first batch to the
-// order of all nodes, against the median of three warm epochs of one Sampler.
+// Compares pre-sampling for PRESC#1 with an epoch of sampling: everything from the first batch to
+// the order of all nodes, against the median of three warm epochs of one Sampler.
 //
 //   presample_bench FOLDER|NODES:EDGES [--algorithm uniform|weighted|labor|walk]
 //                   [--fanouts 15,10,5] [--batch 1024] [--rounds 5]
@@ -99,7 +99,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Milliseconds, of the wall and of the processor, of an epoch of one Sampler into one warm slot.
+// Milliseconds of wall and processor time for an epoch of one Sampler into one warm slot.
 struct Epoch {
   double ms;
   double cpu_ms;
@@ -118,7 +118,7 @@ Epoch SampleEpoch(JobWork* work, const Job& job, std::span<std::byte> slot, uint
 struct Presampled {
   double count_ms;  // sampling and counting
   double all_ms;    // with hotness and order
-  double cpu_ms;    // of which by processors' time: sampling and counting
+  double cpu_ms;    // processor time of sampling and counting
 };
 
 Presampled PresampleMs(const Job& job, uint32_t threads) {

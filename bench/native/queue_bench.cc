@@ -1,6 +1,6 @@
-// The queue between two processes: how fast records change hands, beside a plain memcpy of the same
-// bytes into private memory and into memory of the slots' own kind (a memfd, shared), and how soon
-// a sleeping Trainer has the batch that was just published.
+// Measures the queue between two processes: how fast records change hands, beside a plain memcpy of
+// the same bytes into private memory and into memory like the slots' (a memfd, shared), and how
+// soon a sleeping Trainer gets a batch that was just published.
 //
 //   queue_bench [--records N] [--megabytes M] [--slots S] [--wakeups W]
 //
@@ -115,7 +115,7 @@ double MeasureMemcpy(const Options& options, uint64_t bytes) {
   return GigabytesPerSecond(bytes * options.records, MonotonicNs() - start_ns);
 }
 
-// The same into shared memory of a memfd, of which a segment is made.
+// MeasureMemcpy into shared memory of a memfd, like a segment's.
 double MeasureSharedMemcpy(const Options& options, uint64_t bytes) {
   std::vector<std::byte> source(bytes, std::byte{1});
   const Result<UniqueFd> fd = CreateMemfd("queue-bench", bytes * options.slots);
@@ -161,7 +161,7 @@ double MeasureHandOff(const Options& options, uint64_t bytes) {
   return GigabytesPerSecond(bytes * options.records, MonotonicNs() - start_ns);
 }
 
-// From just before Publish until the consumer, asleep before, has taken the batch.
+// Nanoseconds from just before Publish until the consumer, asleep before, has taken the batch.
 std::vector<uint64_t> MeasureWakeUps(const Options& options) {
   Segment segment = MakeSegment(options.wakeups, 1, kPageBytes);
   const ExecutorId sampler = *segment.RegisterExecutor(Role::kSampler, 0);
@@ -221,7 +221,7 @@ int Main(int argc, char** argv) {
   Options options;
   if (!Parse(argc, argv, &options)) return 64;
   const uint64_t bytes = options.megabytes << 20;
-  // Interleaved, so that all see the same machine; the best of each.
+  // Interleaved, so that all meet the same state of the machine; the best of each counts.
   constexpr int kRounds = 7;
   double copy = 0;
   double shared_copy = 0;

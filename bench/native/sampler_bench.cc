@@ -1,6 +1,6 @@
-// The sampler against the scalar reference and against what this machine's memory allows, measured
-// on the spot: everything runs interleaved in one process, times are CPU time of the thread,
-// medians.
+// Compares the sampler with the scalar reference and with the limits of this machine's memory,
+// measured on the spot: everything runs interleaved in one process; times are the thread's CPU
+// time, as medians.
 //
 //   sampler_bench [--algorithm uniform|weighted|walk|labor] [--replace] [--new] [--gcn] [--hash]
 //   [--nodes N] [--edges E] [--fanouts 15,10,5] [--batch B] [--rounds R] [--threads 2]
@@ -95,7 +95,7 @@ class Bench {
   }
 
  private:
-  // One thread alone and all at once, in turns; a thread's rate is by its own CPU time.
+  // Runs one thread alone and all at once, in turns; a thread's rate is by its own CPU time.
   void RunThreads(const RecordLayout& layout) const {
     std::vector<double> alone;
     std::vector<double> together;
@@ -308,7 +308,7 @@ void FillSampler(Options* options) {
   }
 }
 
-// False when there is no such option or its value cannot be.
+// Returns false for an unknown option or an impossible value.
 bool ParseValue(const std::string& name, const std::string& value, Options* options) {
   const auto number = static_cast<uint64_t>(std::strtoull(value.c_str(), nullptr, 10));
   const std::map<std::string, uint32_t*> counts = {{"--nodes", &options->nodes},

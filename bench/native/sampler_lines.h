@@ -14,8 +14,7 @@
 #include "core/sample/weighted.h"
 #include "power_law_graph.h"
 
-// What a batch's sample cannot do without: its cache lines, counted from the record, and what one
-// costs.
+// The cache lines that a batch's sample must touch, counted from the record, and the cost of one.
 
 namespace gnnd {
 
@@ -50,7 +49,7 @@ inline double ProbeLine(const void* memory, uint64_t bytes, uint32_t reads) {
     ring[i % kAhead] = next();
   }
   const double elapsed = Now() - start;
-  // A sum that nobody uses would let the compiler leave the reads out.
+  // Pretends to use the sum, so that the compiler does not drop the reads.
   asm volatile("" : : "r"(sum));
   return elapsed / reads;
 }
@@ -62,7 +61,7 @@ struct Lines {
   uint64_t unique = 0;
   uint64_t indices = 0;
   uint64_t indptr = 0;
-  uint64_t steps = 0;  // of walks
+  uint64_t steps = 0;  // steps of walks
 };
 
 inline uint64_t CountDistinct(std::vector<uint64_t>* lines) {
@@ -70,7 +69,7 @@ inline uint64_t CountDistinct(std::vector<uint64_t>* lines) {
   return static_cast<uint64_t>(std::unique(lines->begin(), lines->end()) - lines->begin());
 }
 
-// What one row reads: positions in indices and in the alias tables, other nodes' bounds, steps.
+// The reads for one row: positions in indices and in the alias tables, other nodes' bounds, steps.
 struct RowReads {
   std::vector<uint64_t> indices;
   std::vector<uint64_t> alias;

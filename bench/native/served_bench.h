@@ -16,10 +16,10 @@
 #include "core/base/status.h"
 #include "core/graph/npy.h"
 
-// What benchmarks share that run beside peers in other processes. The driver (bench/peers/*.py)
-// starts all contestants, which prepare and then wait; it lets them work in turns, so that all see
-// the same machine. A contestant reads one command a line, does it, answers with one JSON object a
-// line, and ends with its input.
+// Common code of benchmarks that run beside peers in other processes. The driver (bench/peers/*.py)
+// starts all contestants, which prepare and then wait; it lets them work in turns, so that all meet
+// the same state of the machine. A contestant reads one command a line, executes it, answers with
+// one JSON object a line, and ends with its input.
 
 namespace gnnd::bench {
 
@@ -101,8 +101,8 @@ std::string JsonList(const char* name, const std::vector<T>& values) {
   return out.str();
 }
 
-// Says that all is ready, then calls answer(words of the line) for each command and prints what it
-// returns, which must be one JSON object.
+// Reports that all is ready, then calls answer(words of the line) for each command and prints the
+// result, which must be one JSON object.
 template <typename Answer>
 void Serve(const std::string& ready, const Answer& answer) {
   std::printf("%s\n", ready.c_str());

@@ -1,4 +1,4 @@
-// Mean aggregation over a sampled block against torch's formulations of it.
+// Compares mean aggregation over a sampled block with torch's formulations of it.
 //
 //   aggregate_bench [ROUNDS]      (21 rounds)
 //
@@ -34,7 +34,7 @@ namespace {
 constexpr uint32_t kGraphNodes = 1'000'000;
 constexpr uint32_t kSeeds = 1024;
 
-// Keeps a result alive.
+// Keeps results from being optimised away.
 volatile float sink = 0;
 
 at::Tensor Ids(std::span<const uint32_t> values) {
@@ -48,7 +48,7 @@ RowTable TableOf(const at::Tensor& x) {
   return {std::span(x.const_data_ptr<float>(), elements), static_cast<uint64_t>(x.size(1))};
 }
 
-// A block in the forms that torch wants.
+// A block in the forms that torch needs.
 struct TorchBlock {
   explicit TorchBlock(const BlockView& block)
       : num_dst(block.num_dst),
@@ -107,7 +107,7 @@ void Report(const char* direction, const char* name, const BlockView& block, int
             std::vector<Entry>* entries, uint32_t rounds) {
   for (uint32_t round = 0; round <= rounds; ++round) {
     for (Entry& entry : *entries) {
-      static_cast<void>(entry.run());  // so that each finds the caches as it leaves them itself
+      static_cast<void>(entry.run());  // so that each run finds the caches as it leaves them itself
       const double start = Milliseconds();
       at::Tensor result = entry.run();
       const double took = Milliseconds() - start;

@@ -8,7 +8,7 @@
 
 #include "test/support/record_builder.h"
 
-// What the Trainer's benchmarks share.
+// Common code of the Trainer's benchmarks.
 
 namespace gnnd::bench {
 

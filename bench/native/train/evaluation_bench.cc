@@ -1,5 +1,5 @@
-// Exact evaluation of GraphSAGE on a power-law graph, beside the time that its bytes and products
-// take at rates measured on the spot.
+// Measures exact evaluation of GraphSAGE on a power-law graph, beside the time that its bytes and
+// products take at rates measured on the spot.
 //
 //   evaluation_bench [--nodes 2449029] [--edges 123718280] [--features 100] [--hidden 256]
 //                    [--classes 47] [--layers 3] [--trainers 2] [--threads 1]
@@ -95,7 +95,7 @@ Data DataOf(const Arguments& arguments, const ModelSpec& model) {
   return data;
 }
 
-// Runs `body` on so many threads at once, each with one thread of torch's; seconds.
+// Seconds in which `threads` threads run `body` at once, each with one of torch's threads.
 double Together(uint32_t threads, const std::function<void(uint32_t)>& body) {
   std::barrier start(static_cast<std::ptrdiff_t>(threads) + 1);
   std::vector<std::thread> team;
@@ -114,7 +114,7 @@ double Together(uint32_t threads, const std::function<void(uint32_t)>& body) {
 
 volatile float sink = 0;
 
-// Rows a second that `threads` touch together, each whole, in the order of the graph's edges.
+// Rows a second that `threads` touch together, each row whole, in the order of the graph's edges.
 double RowRate(const Data& data, const HugeArray<float>& table, uint64_t columns,
                uint32_t threads) {
   constexpr uint64_t kRows = 1'500'000;
@@ -136,7 +136,7 @@ double RowRate(const Data& data, const HugeArray<float>& table, uint64_t columns
   return static_cast<double>(edges * threads) / seconds;
 }
 
-// Multiply-adds a second that `threads` make together, each in blocks of 1,024 rows.
+// Multiply-adds a second of `threads` together, each in blocks of 1,024 rows.
 double ProductRate(int64_t in, int64_t out, uint32_t threads) {
   constexpr int kBlocks = 40;
   const double seconds = Together(threads, [&](uint32_t) {
@@ -163,7 +163,7 @@ struct Floor {
   double seconds() const { return gather_seconds + product_seconds + write_seconds; }
 };
 
-// What writing a file of so many bytes into `folder` takes, in order and in large pieces.
+// Seconds to write a file of this size into `folder`, in order and in large pieces.
 double WriteSeconds(uint64_t bytes, const std::string& folder) {
   const Result<UniqueFd> file = EvalScratch::Create(bytes, folder);
   GNND_CHECK(file.ok());
@@ -177,7 +177,7 @@ double WriteSeconds(uint64_t bytes, const std::string& folder) {
   });
 }
 
-// Each row of an edge is read, each row of a phase multiplied, `file_bytes` of hidden rows written.
+// The time to read each edge's row, multiply each phase's rows and write `file_bytes` of them.
 Floor FloorOf(const Data& data, const ModelSpec& model, uint32_t threads, uint64_t file_bytes) {
   const TopologyView topology = data.graph.view();
   std::vector<uint32_t> targets(data.targets.begin(), data.targets.end());
@@ -205,7 +205,7 @@ Floor FloorOf(const Data& data, const ModelSpec& model, uint32_t threads, uint64
     floor.gather_seconds += edges / RowRate(data, table, columns, threads);
     const auto rows = static_cast<double>(nodes.size());
     products(first ? static_cast<double>(plan->sets[layer].Count()) : rows, shape.in, shape.out);
-    products(rows, shape.in, shape.out);  // of the rows themselves
+    products(rows, shape.in, shape.out);  // products of the rows themselves
   }
   floor.write_bytes = static_cast<double>(file_bytes);
   floor.write_seconds = file_bytes == 0 ? 0 : WriteSeconds(file_bytes, ".");
@@ -218,7 +218,7 @@ struct Outcome {
   uint64_t correct = 0;
 };
 
-// One run by all Trainers, a phase after another, chunks in turn.
+// One run by all Trainers: one phase after another, with chunks in turn.
 Outcome Run(std::vector<std::unique_ptr<TorchWork>>& works, const std::vector<float>& parameters) {
   const auto trainers = static_cast<uint32_t>(works.size());
   std::atomic<uint32_t> next{0};
@@ -256,7 +256,7 @@ void Write(const std::string& path, std::span<const T> values) {
   GNND_CHECK(file.good());
 }
 
-// Raw little-endian arrays. Logits of the first targets, to compare with.
+// Writes raw little-endian arrays, and logits of the first targets to compare with.
 void Dump(const std::string& folder, const Data& data, TorchWork& work,
           const std::vector<float>& parameters) {
   mkdir(folder.c_str(), 0755);
@@ -289,7 +289,7 @@ struct Setting {
   bool in_memory = true;
 };
 
-// A table for people and a line of JSON.
+// Prints a table for people and a line of JSON.
 void Print(const Data& data, const Setting& setting, const std::vector<double>& seconds,
            const Floor& floor, uint64_t rows) {
   const double median = Median(seconds);

@@ -1,4 +1,4 @@
-// A Trainer's step, by model.
+// Measures a Trainer's step, by model.
 //
 //   model_bench [ROUNDS [MODEL [THREADS]]]      (21 rounds, all models, 1 thread)
 //
@@ -129,7 +129,7 @@ class Contestant {
   std::vector<float> memory_;
   std::vector<float> next_memory_;
   Times times_;
-  double loss_ = 0;  // of the last batch, a seed
+  double loss_ = 0;  // loss of the last batch per seed
 };
 
 void RunModel(const Data& data, const Candidate& candidate, uint32_t rounds, uint32_t threads) {
@@ -140,7 +140,7 @@ void RunModel(const Data& data, const Candidate& candidate, uint32_t rounds, uin
                                                DistinctNodes(1024, kNodes, 100 + batch),
                                                {10, 10},
                                                candidate.type == ModelType::kGcn});
-    const bool counted = batch >= 2;  // memory is still growing
+    const bool counted = batch >= 2;  // memory still grows in the first batches
     wide.Step(record.view(), batch, counted);
     narrow.Step(record.view(), batch, counted);
   }

@@ -1,5 +1,5 @@
-// A Trainer's loop with and without prefetching, on one core and on all, with features in memory
-// and on disk.
+// Measures a Trainer's loop with and without prefetching, on one core and on all, with features in
+// memory and on disk.
 //
 //   prefetch_bench [--nodes 1000000] [--degree 15] [--dim 128] [--hidden 256] [--batch 1024]
 //                  [--fanouts 10,10] [--batches 24] [--rounds 5] [--folder /tmp]
@@ -60,7 +60,7 @@ struct Options {
   uint64_t feature_bytes() const { return uint64_t{nodes} * dim * sizeof(float); }
 };
 
-// Features in a file that is there as long as this is.
+// Features in a file that lives as long as the object.
 class FeatureFile {
  public:
   explicit FeatureFile(const Options& options) : options_(options) {
@@ -89,7 +89,7 @@ class FeatureFile {
     GNND_CHECK(fsync(fd_.get()) == 0);
   }
 
-  // A mapping made anew, with no page in memory or with all of them.
+  // A new mapping, with none of its pages in memory or all of them.
   Mapping Map(bool cold) const {
     if (cold) GNND_CHECK(posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED) == 0);
     Mapping mapping = Must(Mapping::Map(fd_.get(), false));
@@ -113,7 +113,7 @@ class GraphWork final : public SampleWork {
         nodes_(options.nodes) {}
 
   Status Start(const SampleTask& task) override {
-    // A prime stride visits every node once before any comes again.
+    // A prime stride visits every node once before it repeats any.
     for (uint64_t i = 0; i < seeds_.size(); ++i) {
       seeds_[i] = static_cast<uint32_t>((task.batch * seeds_.size() + i) * 2654435761 % nodes_);
     }
@@ -144,7 +144,7 @@ struct Turn {
   std::vector<float> parameters;
 };
 
-// One way to run: on so many cores, features here or there, prefetching or not.
+// One configuration: number of cores, place of features, prefetching or not.
 struct Way {
   uint32_t cores = 0;
   bool on_disk = false;
@@ -274,7 +274,7 @@ double MedianOf(const std::vector<Turn>& turns, double Turn::* member) {
   return values[values.size() / 2];
 }
 
-// Prints a line of the table; returns the same as JSON.
+// Prints a line of the table; returns it as JSON.
 std::string Print(const Way& way, const std::vector<Turn>& turns, double off_ms) {
   const double batch_ms = MedianOf(turns, &Turn::batch_ms);
   const double cpu_ms = MedianOf(turns, &Turn::cpu_ms);
@@ -296,7 +296,7 @@ std::string Print(const Way& way, const std::vector<Turn>& turns, double off_ms)
   return line;
 }
 
-// The two ways of a row, in turns; their lines of JSON.
+// Runs the two ways of a row in turns; returns their lines of JSON.
 std::string Compare(Bench& bench, uint32_t cores, bool on_disk, uint32_t rounds) {
   std::vector<Turn> turns[2];
   for (uint32_t round = 0; round <= rounds; ++round) {

@@ -1,5 +1,5 @@
-// Loading of propagated rows: an epoch by what the loader does, and assembly by what the memory
-// can.
+// Measures loading of propagated rows: an epoch by the loader's steps, and assembly beside the
+// memory's own speed.
 //
 //   rows_bench make FOLDER ROWS COLUMNS HOPS     random rows, their nodes and labels, all training
 //   rows_bench epoch FOLDER ROWS COLUMNS HOPS [--model sgc|sign] [--batch 1024] [--threads 1]
@@ -10,8 +10,8 @@
 //
 //   assembly    single rows, gathered, then computed
 //   prefetch    the next batch is gathered by a second thread meanwhile
-//   chunks      rows staying together by 256 KiB in each file, prefetched where a core is free for
-//   it disk        the same, read past the page cache
+//   chunks      rows stay together by 256 KiB in each file, and are prefetched if a core is free
+//   disk        the same, read past the page cache
 //
 // Then assembly alone, on one thread, without what is computed: "gather" is the extraction of
 // batches of single rows with their order and labels, "copying" its copying alone, "copy" a memcpy
@@ -61,7 +61,7 @@ struct Options {
   uint32_t rounds = 3;
   std::string ways;
 
-  // Commas around, so that no name is a part of another.
+  // Commas around both, so that no name matches a part of another.
   bool Has(const std::string& way) const {
     return ways.empty() || ("," + ways + ",").find("," + way + ",") != std::string::npos;
   }
@@ -101,7 +101,7 @@ int Make(const Options& options) {
   return 0;
 }
 
-// A Trainer's state, as the segment holds it.
+// A Trainer's state as the segment holds it.
 class Trainer {
  public:
   Trainer(const Options& options, uint32_t chunk, RowTier tier) : options_(options) {
@@ -132,13 +132,13 @@ class Trainer {
     work_->InitParameters(parameters_[0]);
   }
 
-  // Milliseconds of an epoch.
+  // Milliseconds of one epoch.
   double Epoch(bool ahead) {
     const double start = Milliseconds();
     Read(0);
     std::binary_semaphore wanted(0);
     std::binary_semaphore there(0);
-    std::jthread reader;  // one, for libgomp keeps a team for each thread that begins one
+    std::jthread reader;  // one for all: libgomp keeps a team for each thread that starts one
     if (ahead) {
       reader = std::jthread([&] {
         for (uint32_t batch = 1; batch < options_.batches(); ++batch) {
@@ -211,7 +211,7 @@ uint32_t ChunkOf(const Options& options) {
   return options.batch;
 }
 
-// What the memory gives to whoever wants the same rows in the same order.
+// The memory's speed for the same rows in the same order.
 class Floor {
  public:
   explicit Floor(const Options& options) : options_(options) {
@@ -241,7 +241,7 @@ class Floor {
     return Milliseconds() - start;
   }
 
-  // The same by the loader's own loops: what of assembly is copying.
+  // Copies with the loader's own loops: the part of assembly that is copying.
   double Copying() {
     const double start = Milliseconds();
     for (uint32_t begin = 0; begin < options_.rows; begin += options_.batch) {
@@ -257,8 +257,8 @@ class Floor {
     return Milliseconds() - start;
   }
 
-  // Every line of every row is read, those of some rows further on having been asked for as this
-  // processor likes it best, and nothing is written.
+  // Reads every line of every row, with rows further on prefetched at this processor's best level,
+  // and writes nothing.
   double Probe() {
     constexpr uint64_t kLine = 64;
     constexpr uint64_t kLinesAhead = 128;
@@ -301,7 +301,7 @@ int Measure(const Options& options) {
   one.threads = 1;
   Trainer alone(one, 1, RowTier::kHost);
   Floor floor(options);
-  // As cache.prefetch AUTO has it: where training leaves a core free.
+  // The rule of cache.prefetch AUTO: read ahead if training leaves a core free.
   const bool ahead = options.threads < std::thread::hardware_concurrency();
   struct Way {
     const char* name;

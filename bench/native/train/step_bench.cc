@@ -1,5 +1,5 @@
-// One training step of GraphSAGE on given batches, served to a driver that lets peers do the same
-// step on the same batches in turn (bench/peers/step.py).
+// Runs training steps of GraphSAGE on given batches, controlled by a driver that lets peers do the
+// same steps on the same batches in turn (bench/peers/step.py).
 //
 //   step_bench FOLDER DUMP_FOLDER [--fanouts 10,10] [--batch 1024] [--hidden 256] [--threads 1]
 //              [--batches 4] [--random-seed 1] [--bfloat16]
@@ -91,7 +91,7 @@ std::vector<Mapping> SampleBatches(const Data& data, const Options& options) {
   return slots;
 }
 
-// batch-B-nodes.npy, batch-B-{indptr,src}-H.npy (hop 0 at the seeds), all int32.
+// Files: batch-B-nodes.npy, batch-B-{indptr,src}-H.npy (hop 0 at the seeds), all int32.
 void DumpBatch(const std::string& folder, uint32_t batch, const Sample& sample) {
   const auto write = [&](const std::string& name, std::span<const uint32_t> values) {
     std::ostringstream path;
@@ -106,7 +106,7 @@ void DumpBatch(const std::string& folder, uint32_t batch, const Sample& sample) 
   }
 }
 
-// NAME.npy, float32, one for each tensor of the model.
+// Files: NAME.npy, float32, one for each tensor of the model.
 void DumpParameters(const std::string& folder, const ParameterManifest& manifest,
                     const std::vector<float>& parameters) {
   for (const ParameterTensor& tensor : manifest.tensors) {
@@ -117,7 +117,7 @@ void DumpParameters(const std::string& folder, const ParameterManifest& manifest
   }
 }
 
-// The segment's part of training: two parameter and optimizer buffers, written in turn.
+// The segment's role in training: two parameter and optimizer buffers, written in turn.
 class Steps {
  public:
   Steps(std::unique_ptr<TorchWork> work, const std::vector<Mapping>& slots)
@@ -180,7 +180,7 @@ class Steps {
   uint64_t step_ = 0;
 };
 
-// As a file of them would hold it: who trains in bfloat16 stores them narrow.
+// Features as a float16 file would hold them, which a bfloat16 run reads.
 HugeArray<Half> HalvesOf(std::span<const float> values) {
   HugeArray<Half> halves(values.size());
   std::transform(values.begin(), values.end(), halves.data(),
@@ -188,7 +188,7 @@ HugeArray<Half> HalvesOf(std::span<const float> values) {
   return halves;
 }
 
-// `halves` empty: features as the data set has them, in float32.
+// If `halves` is empty, features are the dataset's own, in float32.
 TrainOptions TrainOptionsOf(const Data& data, const Options& options,
                             std::span<const Half> halves) {
   TrainOptions train;

@@ -29,8 +29,7 @@ void RunLoops(uint32_t threads, uint32_t loops) {
   std::vector<uint32_t> expected(threads);
   for (uint32_t loop = 0; loop < loops; ++loop) {
     const uint32_t pieces = 1 + loop % threads;
-    team.Run(pieces, [&](uint32_t piece) { ++done[piece]; });  // needs no atomic: each piece runs
-                                                               // once
+    team.Run(pieces, [&](uint32_t piece) { ++done[piece]; });  // no piece runs twice
     for (uint32_t piece = 0; piece < pieces; ++piece) ++expected[piece];
     REQUIRE(done == expected);
   }
