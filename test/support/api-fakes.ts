@@ -16,21 +16,17 @@ import { resolveJobSpec } from '../../src/spec/resolve-job-spec.ts';
 import { encodeSpec } from '../../src/spec/spec-codec.ts';
 import type { StoredEpoch } from '../../src/store/store.ts';
 import { epochReport } from '../unit/store/job-values.ts';
-import { noPlugins } from './plugins.ts';
+import { contextOf } from './spec-context.ts';
 
 /** Backends of the API that do as a test says, and time that passes when a test says so. */
 
 export function resolvedSpec(): JobSpec {
-  const context = {
+  const context = contextOf({
     deviceNames: ['cpu:0', 'cpu:1'],
-    deviceCores: [1, 1],
-    matrixLibrary: 'ONEDNN' as const,
     numNodes: 2708,
     trainNodes: 140,
     valNodes: 500,
-    hasEdgeWeights: null,
-    pluginFile: noPlugins,
-  };
+  });
   const resolution = resolveJobSpec({ dataset: 'cora', training: { epochs: 3 } }, context);
   if ('violations' in resolution) throw new Error(JSON.stringify(resolution.violations));
   return resolution.ok;

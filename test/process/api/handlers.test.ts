@@ -25,7 +25,7 @@ import { errorReasons, GnndError } from '../../../src/base/errors.ts';
 import type { CreateJob, ListJobs } from '../../../src/jobs/jobs.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import { createFakeJobs, jobRecord } from '../../support/api-fakes.ts';
-import { noPlugins } from '../../support/plugins.ts';
+import { contextOf } from '../../support/spec-context.ts';
 import { type CallError, failureOf } from './client.ts';
 import { fakeCheckpoints, fakeDatasets, startApi, type TestApi, throwing } from './server.ts';
 
@@ -162,16 +162,7 @@ describe('CreateJob', () => {
   /** Jobs that check a spec as the daemon does and keep what they were asked. */
   function checkingJobs() {
     const asked: CreateJob[] = [];
-    const context = {
-      deviceNames: ['cpu:0'],
-      deviceCores: [1],
-      matrixLibrary: 'ONEDNN' as const,
-      numNodes: 2708,
-      trainNodes: 140,
-      valNodes: 500,
-      hasEdgeWeights: null,
-      pluginFile: noPlugins,
-    };
+    const context = contextOf({ numNodes: 2708, trainNodes: 140, valNodes: 500 });
     const create = async (request: CreateJob) => {
       asked.push(request);
       const resolution = resolveJobSpec(request.spec, context);

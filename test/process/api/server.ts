@@ -13,6 +13,7 @@ import {
   operationRecord,
   propagationRecord,
 } from '../../support/api-fakes.ts';
+import { modelOptions } from '../../support/model-options.ts';
 import { createTestClient, type TestClient } from './client.ts';
 
 /** A served API on a unix socket in a folder of its own. */
@@ -94,26 +95,7 @@ export function fakeCheckpoints(): ApiBackend['checkpoints'] {
       featureNames: null,
       sha256: 'a'.repeat(64),
       parametersSha256: 'b'.repeat(64),
-      model: {
-        type: 'GRAPHSAGE',
-        script: { path: '', sha256: '' },
-        layers: 2,
-        inDim: 4,
-        hiddenDim: 8,
-        outDim: 2,
-        dropout: 0,
-        inputDropout: 0,
-        heads: 1,
-        attentionDropout: 0,
-        activation: 'RELU',
-        normalization: 'NONE',
-        residual: false,
-        variant: 'NONE',
-        hopLayers: 0,
-        hopHiddenDim: 0,
-        numOperators: 0,
-        numHops: 0,
-      },
+      model: modelOptions({ layers: 2, inDim: 4, hiddenDim: 8, outDim: 2 }),
       tensors: [{ name: 'convs.0.att', shape: [1, 2, 4] }],
     },
   } as const;

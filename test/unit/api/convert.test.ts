@@ -28,8 +28,8 @@ import {
   operationRecord,
   resolvedSpec,
 } from '../../support/api-fakes.ts';
-import { noPlugins } from '../../support/plugins.ts';
 import { forAll, type Random } from '../../support/random.ts';
+import { contextOf } from '../../support/spec-context.ts';
 import { epochReport as recordedEpoch, someTimes } from '../store/job-values.ts';
 
 /** Through the wire and back, without what only says "absent". */
@@ -131,16 +131,7 @@ describe('job specs', () => {
       training: { epochs: 1 },
     });
     const wire = fromBinary(JobSpecSchema, toBinary(JobSpecSchema, message));
-    const context = {
-      deviceNames: ['cpu:0'],
-      deviceCores: [1],
-      matrixLibrary: 'ONEDNN' as const,
-      numNodes: null,
-      trainNodes: null,
-      valNodes: null,
-      hasEdgeWeights: null,
-      pluginFile: noPlugins,
-    };
+    const context = contextOf();
     expect(resolveJobSpec(plainOf<JobSpecInput>(JobSpecSchema, wire), context)).toEqual({
       violations: [
         {

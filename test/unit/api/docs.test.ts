@@ -9,7 +9,7 @@ import { readSpec } from '../../../src/cli/read/spec-file.ts';
 import type { JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import { plainOf } from '../../../src/spec/spec-codec.ts';
-import { noPlugins } from '../../support/plugins.ts';
+import { contextOf } from '../../support/spec-context.ts';
 
 const read = (name: string) =>
   readFileSync(new URL(`../../../docs/${name}`, import.meta.url), 'utf8');
@@ -33,16 +33,7 @@ describe('docs/job-spec.md', () => {
   it('has examples that are valid specs', () => {
     const examples = [...jobSpec.matchAll(/```yaml\n(.*?)```/gs)].map(([, text]) => text ?? '');
     expect(examples).toHaveLength(2);
-    const context = {
-      deviceNames: ['cpu:0', 'cpu:1'],
-      deviceCores: [1, 1],
-      matrixLibrary: 'ONEDNN' as const,
-      numNodes: null,
-      trainNodes: null,
-      valNodes: null,
-      hasEdgeWeights: null,
-      pluginFile: noPlugins,
-    };
+    const context = contextOf({ deviceNames: ['cpu:0', 'cpu:1'] });
     for (const text of examples) {
       const reading = readSpec({ file: 'job-spec.md', text });
       if ('problems' in reading) throw new Error(JSON.stringify(reading.problems));

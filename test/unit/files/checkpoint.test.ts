@@ -11,6 +11,7 @@ import {
   safetensorsOf,
   writeCheckpoint,
 } from '../../../src/files/checkpoint.ts';
+import { modelOptions } from '../../support/model-options.ts';
 
 const manifest = {
   tensors: [
@@ -20,26 +21,7 @@ const manifest = {
   widths: [],
   numFloats: 32,
 };
-const model = {
-  type: 'GRAPHSAGE',
-  script: { path: '', sha256: '' },
-  layers: 1,
-  inDim: 3,
-  hiddenDim: 4,
-  outDim: 2,
-  dropout: 0,
-  inputDropout: 0,
-  heads: 1,
-  attentionDropout: 0,
-  activation: 'RELU',
-  normalization: 'NONE',
-  residual: false,
-  variant: 'NONE',
-  hopLayers: 0,
-  hopHiddenDim: 0,
-  numOperators: 0,
-  numHops: 0,
-} as const;
+const model = modelOptions({ layers: 1, inDim: 3, hiddenDim: 4, outDim: 2 });
 // Padding between tensors holds rubbish: it must not reach a file or a digest.
 const parameters = Float32Array.from({ length: 32 }, (_, i) => i + 0.5);
 

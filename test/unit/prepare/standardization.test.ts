@@ -9,6 +9,7 @@ import {
   momentsPath,
   readMoments,
 } from '../../../src/prepare/standardization.ts';
+import { modelOptions } from '../../support/model-options.ts';
 import { forAll, type Random } from '../../support/random.ts';
 
 /** Layer 0 written out in plain arithmetic, over standardised rows and over raw ones. */
@@ -16,26 +17,7 @@ import { forAll, type Random } from '../../support/random.ts';
 type Vector = readonly number[];
 type Matrix = readonly Vector[];
 
-const model: ModelOptions = {
-  type: 'GRAPHSAGE',
-  script: { path: '', sha256: '' },
-  layers: 2,
-  inDim: 3,
-  hiddenDim: 4,
-  outDim: 2,
-  dropout: 0,
-  inputDropout: 0,
-  heads: 1,
-  attentionDropout: 0,
-  activation: 'RELU',
-  normalization: 'NONE',
-  residual: true,
-  variant: 'NONE',
-  hopLayers: 0,
-  hopHiddenDim: 0,
-  numOperators: 0,
-  numHops: 0,
-};
+const model = modelOptions({ layers: 2, inDim: 3, hiddenDim: 4, outDim: 2, residual: true });
 
 /** Tensors of layer 0 as ManifestOf lays them out, from 16 floats to 16 floats. */
 function manifestOf(shapes: Readonly<Record<string, readonly number[]>>): ModelManifest {

@@ -4,8 +4,8 @@ import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import type { ResolveContext } from '../../../src/spec/rules/rule.ts';
 import { warningsOf } from '../../../src/spec/spec-warnings.ts';
-import { noPlugins } from '../../support/plugins.ts';
 import { forAll } from '../../support/random.ts';
+import { noPlugins, okOf } from '../../support/spec-context.ts';
 
 const names = (kind: string) => Array.from({ length: 8 }, (_, index) => `${kind}:${index}`);
 const context: ResolveContext = {
@@ -30,9 +30,7 @@ function inputOf({ training, resources, others }: Asked): JobSpecInput {
 }
 
 function resolved(input: JobSpecInput, where: ResolveContext = context): JobSpec {
-  const resolution = resolveJobSpec(input, where);
-  if ('ok' in resolution) return resolution.ok;
-  throw new Error(JSON.stringify(resolution.violations));
+  return okOf(resolveJobSpec(input, where));
 }
 
 const sim = (devices: number) => ({ deviceKind: 'SIM', devices }) as const;

@@ -2,25 +2,19 @@ import { describe, expect, it } from 'vitest';
 import { completeInference, type TrainedFacts } from '../../../src/spec/inference-input.ts';
 import type { JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
-import type { ResolveContext } from '../../../src/spec/rules/rule.ts';
 import { decodeSpec, encodeSpec } from '../../../src/spec/spec-codec.ts';
-import { noPlugins } from '../../support/plugins.ts';
+import { contextOf, okOf } from '../../support/spec-context.ts';
 
-const context: ResolveContext = {
+const context = contextOf({
   deviceNames: ['cpu:0', 'cpu:1'],
-  deviceCores: [1, 1],
-  matrixLibrary: 'ONEDNN',
   numNodes: 1000,
   trainNodes: 140,
   valNodes: 0,
   hasEdgeWeights: false,
-  pluginFile: noPlugins,
-};
+});
 
 function resolve(input: JobSpecInput) {
-  const resolution = resolveJobSpec(input, context);
-  if ('ok' in resolution) return resolution.ok;
-  throw new Error(JSON.stringify(resolution.violations));
+  return okOf(resolveJobSpec(input, context));
 }
 
 const trainedSpec = resolve({

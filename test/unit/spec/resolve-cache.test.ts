@@ -1,25 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
-import { noPlugins } from '../../support/plugins.ts';
+import { contextOf, violationsIn } from '../../support/spec-context.ts';
 
-const context = {
-  deviceNames: ['cpu:0'],
-  deviceCores: [1],
-  matrixLibrary: 'ONEDNN' as const,
-  numNodes: null,
-  trainNodes: null,
-  valNodes: null,
-  hasEdgeWeights: null,
-  pluginFile: noPlugins,
-};
+const context = contextOf();
 
 function resolve(fields: object) {
   return resolveJobSpec({ dataset: 'cora', training: { epochs: 1 }, ...fields }, context);
 }
 
 function violationsOf(fields: object) {
-  const resolution = resolve(fields);
-  return 'ok' in resolution ? [] : resolution.violations;
+  return violationsIn(resolve(fields));
 }
 
 describe('cache ratios', () => {

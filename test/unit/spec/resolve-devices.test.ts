@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import type { ResolveContext } from '../../../src/spec/rules/rule.ts';
-import { noPlugins } from '../../support/plugins.ts';
+import { noPlugins, okOf, violationsIn } from '../../support/spec-context.ts';
 
 const least: JobSpecInput = { dataset: 'cora', training: { epochs: 1 } };
 const context: ResolveContext = {
@@ -14,14 +14,11 @@ const context: ResolveContext = {
 };
 
 function resolved(input: JobSpecInput, where: ResolveContext): JobSpec {
-  const resolution = resolveJobSpec(input, where);
-  if ('ok' in resolution) return resolution.ok;
-  throw new Error(JSON.stringify(resolution.violations));
+  return okOf(resolveJobSpec(input, where));
 }
 
 function violations(input: JobSpecInput, where: ResolveContext = mixed) {
-  const resolution = resolveJobSpec(input, where);
-  return 'ok' in resolution ? [] : resolution.violations;
+  return violationsIn(resolveJobSpec(input, where));
 }
 
 const mixed: ResolveContext = {

@@ -1,22 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
-import { noPlugins } from '../../support/plugins.ts';
+import { contextOf, violationsIn } from '../../support/spec-context.ts';
 
 type EarlyStop = NonNullable<JobSpecInput['training']>['earlyStop'];
 
 function resolve(earlyStop: EarlyStop, valNodes: number | null = 500) {
   const input = { dataset: 'cora', training: { epochs: 1, earlyStop } };
-  return resolveJobSpec(input, {
-    deviceNames: ['cpu:0'],
-    deviceCores: [1],
-    matrixLibrary: 'ONEDNN' as const,
-    numNodes: 2708,
-    trainNodes: 140,
-    valNodes,
-    hasEdgeWeights: false,
-    pluginFile: noPlugins,
-  });
+  return resolveJobSpec(
+    input,
+    contextOf({ numNodes: 2708, trainNodes: 140, valNodes, hasEdgeWeights: false }),
+  );
 }
 
 function resolved(earlyStop: EarlyStop): JobSpec['training']['earlyStop'] {
@@ -26,8 +20,7 @@ function resolved(earlyStop: EarlyStop): JobSpec['training']['earlyStop'] {
 }
 
 function violations(earlyStop: EarlyStop, valNodes: number | null = 500) {
-  const resolution = resolve(earlyStop, valNodes);
-  return 'ok' in resolution ? [] : resolution.violations;
+  return violationsIn(resolve(earlyStop, valNodes));
 }
 
 const patiencePath = 'spec.training.early_stop.patience_epochs';

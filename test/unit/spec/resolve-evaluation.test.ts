@@ -2,19 +2,14 @@ import { describe, expect, it } from 'vitest';
 import type { DatasetTask, JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import type { DecidingMetric } from '../../../src/spec/metrics.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
-import type { ResolveContext } from '../../../src/spec/rules/rule.ts';
-import { noPlugins } from '../../support/plugins.ts';
+import { contextOf, violationsIn } from '../../support/spec-context.ts';
 
-const context: ResolveContext = {
-  deviceNames: ['cpu:0'],
-  deviceCores: [1],
-  matrixLibrary: 'ONEDNN',
+const context = contextOf({
   numNodes: 1000,
   trainNodes: 140,
   valNodes: 500,
   hasEdgeWeights: false,
-  pluginFile: noPlugins,
-};
+});
 
 function resolve(spec: Partial<JobSpecInput>, numNodes: number | null = 1000) {
   const input = { dataset: 'cora', training: { epochs: 1 }, ...spec };
@@ -31,8 +26,7 @@ function resolved(
 }
 
 function violations(spec: Partial<JobSpecInput>) {
-  const resolution = resolve(spec);
-  return 'ok' in resolution ? [] : resolution.violations;
+  return violationsIn(resolve(spec));
 }
 
 const everyPath = 'spec.evaluation.every_epochs';
@@ -77,8 +71,7 @@ describe('evaluation', () => {
       const earlyStop = { patienceEpochs: 3, minDelta: 50 };
       const input = { dataset: 'd', training: { epochs: 9, earlyStop } };
       const targets = { task, count: 3 };
-      const resolution = resolveJobSpec(input, { ...context, targets });
-      return 'ok' in resolution ? [] : resolution.violations;
+      return violationsIn(resolveJobSpec(input, { ...context, targets }));
     };
     expect(least('REGRESSION')).toEqual([]);
     const path = 'spec.training.early_stop.min_delta';

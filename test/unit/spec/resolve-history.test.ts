@@ -1,17 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
-import { noPlugins } from '../../support/plugins.ts';
+import { contextOf, violationsIn } from '../../support/spec-context.ts';
 
-const context = {
-  deviceNames: ['cpu:0', 'cpu:1', 'cpu:2', 'sim:0'],
-  deviceCores: [1, 1, 1, 1],
-  matrixLibrary: 'ONEDNN' as const,
-  numNodes: null,
-  trainNodes: null,
-  valNodes: null,
-  hasEdgeWeights: null,
-  pluginFile: noPlugins,
-};
+const context = contextOf({ deviceNames: ['cpu:0', 'cpu:1', 'cpu:2', 'sim:0'] });
 
 function resolve(fields: Record<string, unknown>) {
   const { training, ...rest } = fields;
@@ -23,8 +14,7 @@ function resolve(fields: Record<string, unknown>) {
 }
 
 function violationsOf(fields: Record<string, unknown>) {
-  const resolution = resolve(fields);
-  return 'ok' in resolution ? [] : resolution.violations;
+  return violationsIn(resolve(fields));
 }
 
 const on = { staleSteps: 10 };

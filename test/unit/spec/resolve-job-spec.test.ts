@@ -3,34 +3,29 @@ import type { FieldViolation } from '../../../src/base/errors.ts';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import type { ResolveContext } from '../../../src/spec/rules/rule.ts';
-import { noPlugins } from '../../support/plugins.ts';
 import { forAll } from '../../support/random.ts';
 import { randomSpec } from '../../support/random-spec.ts';
+import { contextOf, okOf, violationsIn } from '../../support/spec-context.ts';
 
-const context: ResolveContext = {
+const context = contextOf({
   deviceNames: ['cpu:0', 'cpu:1', 'cpu:2', 'cpu:3'],
   deviceCores: [2, 2, 2, 2],
-  matrixLibrary: 'ONEDNN',
   numNodes: 100_000,
   trainNodes: 34_693,
   valNodes: 500,
   hasEdgeWeights: true,
-  pluginFile: noPlugins,
-};
+});
 const least: JobSpecInput = { dataset: 'cora', training: { epochs: 1 } };
 
 function resolved(input: JobSpecInput, where: ResolveContext = context): JobSpec {
-  const resolution = resolveJobSpec(input, where);
-  if ('ok' in resolution) return resolution.ok;
-  throw new Error(JSON.stringify(resolution.violations));
+  return okOf(resolveJobSpec(input, where));
 }
 
 function violations(
   input: JobSpecInput,
   where: ResolveContext = context,
 ): readonly FieldViolation[] {
-  const resolution = resolveJobSpec(input, where);
-  return 'ok' in resolution ? [] : resolution.violations;
+  return violationsIn(resolveJobSpec(input, where));
 }
 
 function paths(input: JobSpecInput, where: ResolveContext = context): readonly string[] {

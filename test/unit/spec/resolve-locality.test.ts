@@ -1,18 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import { adapts, favours } from '../../../src/spec/rules/locality.ts';
-import { noPlugins } from '../../support/plugins.ts';
+import { contextOf, okOf, violationsIn } from '../../support/spec-context.ts';
 
-const context = {
-  deviceNames: ['cpu:0', 'cpu:1', 'cpu:2', 'sim:0'],
-  deviceCores: [1, 1, 1, 1],
-  matrixLibrary: 'ONEDNN' as const,
-  numNodes: null,
-  trainNodes: null,
-  valNodes: null,
-  hasEdgeWeights: null,
-  pluginFile: noPlugins,
-};
+const context = contextOf({ deviceNames: ['cpu:0', 'cpu:1', 'cpu:2', 'sim:0'] });
 
 /** A spec with these fields of sampling, and a cache. */
 function resolve(sampling: Record<string, unknown>, others: Record<string, unknown> = {}) {
@@ -22,14 +13,11 @@ function resolve(sampling: Record<string, unknown>, others: Record<string, unkno
 }
 
 function violationsOf(...given: Parameters<typeof resolve>) {
-  const resolution = resolve(...given);
-  return 'ok' in resolution ? [] : resolution.violations;
+  return violationsIn(resolve(...given));
 }
 
 function resolved(...given: Parameters<typeof resolve>) {
-  const resolution = resolve(...given);
-  if ('ok' in resolution) return resolution.ok;
-  throw new Error(JSON.stringify(resolution.violations));
+  return okOf(resolve(...given));
 }
 
 const scale = 'spec.sampling.locality.max_scale';

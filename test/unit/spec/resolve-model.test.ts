@@ -3,22 +3,20 @@ import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import type { PluginLookup } from '../../../src/spec/rules/rule.ts';
 import { leafAt } from '../../../src/spec/spec-fields.ts';
+import { contextOf, okOf, violationsIn } from '../../support/spec-context.ts';
 
 type ModelInput = NonNullable<JobSpecInput['model']>;
 type TrainingInput = NonNullable<JobSpecInput['training']>;
 
 const digest = 'ab'.repeat(32);
-const context = {
-  deviceNames: ['cpu:0'],
-  deviceCores: [1],
-  matrixLibrary: 'ONEDNN' as const,
+const context = contextOf({
   numNodes: 2708,
   trainNodes: 140,
   valNodes: 500,
   hasEdgeWeights: true,
   pluginFile: ((path) =>
     path === '/plugins/mine.pt' ? { sha256: digest } : { problem: 'is not there' }) as PluginLookup,
-};
+});
 const walks = { algorithm: 'RANDOM_WALK' } as const;
 
 function resolve(
@@ -31,14 +29,11 @@ function resolve(
 }
 
 function resolved(...given: Parameters<typeof resolve>): JobSpec {
-  const resolution = resolve(...given);
-  if ('ok' in resolution) return resolution.ok;
-  throw new Error(JSON.stringify(resolution.violations));
+  return okOf(resolve(...given));
 }
 
 function violations(...given: Parameters<typeof resolve>) {
-  const resolution = resolve(...given);
-  return 'ok' in resolution ? [] : resolution.violations;
+  return violationsIn(resolve(...given));
 }
 
 function paths(...given: Parameters<typeof resolve>): readonly string[] {

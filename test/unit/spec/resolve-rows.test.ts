@@ -1,23 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import type { SpecDraft } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
-import { noPlugins } from '../../support/plugins.ts';
+import { contextOf } from '../../support/spec-context.ts';
 
 const looks: SpecDraft[] = [];
-const context = {
+const context = contextOf({
   deviceNames: ['cpu:0', 'sim:0'],
-  deviceCores: [1, 1],
-  matrixLibrary: 'ONEDNN' as const,
-  numNodes: 1000,
-  trainNodes: 600,
-  valNodes: 200,
-  hasEdgeWeights: false,
-  pluginFile: noPlugins,
+  ...{ numNodes: 1000, trainNodes: 600, valNodes: 200, hasEdgeWeights: false },
   bestRowChunk: (spec: SpecDraft) => {
     looks.push(spec);
     return spec.resources.rowsFrom === 'DISK' ? spec.training.batchSize / 2 : 1;
   },
-};
+});
 
 const job = { dataset: 'cora', model: { type: 'SIGN' }, training: { epochs: 1, batchSize: 64 } };
 

@@ -2,30 +2,26 @@ import { describe, expect, it } from 'vitest';
 import type { JobSpec, JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import type { PluginLookup } from '../../../src/spec/rules/rule.ts';
+import { contextOf, okOf } from '../../support/spec-context.ts';
 
 type SamplingInput = JobSpecInput['sampling'];
 
 const digest = 'ab'.repeat(32);
-const context = {
-  deviceNames: ['cpu:0'],
-  deviceCores: [1],
-  matrixLibrary: 'ONEDNN' as const,
+const context = contextOf({
   numNodes: 2708,
   trainNodes: 140,
   valNodes: 500,
-  hasEdgeWeights: true as boolean | null,
+  hasEdgeWeights: true,
   pluginFile: ((path) =>
     path === '/plugins/mine.so' ? { sha256: digest } : { problem: 'is not there' }) as PluginLookup,
-};
+});
 
 function resolve(sampling: SamplingInput, model?: JobSpecInput['model'], where = context) {
   return resolveJobSpec({ dataset: 'cora', training: { epochs: 1 }, model, sampling }, where);
 }
 
 function resolved(sampling: SamplingInput, model?: JobSpecInput['model']): JobSpec {
-  const resolution = resolve(sampling, model);
-  if ('ok' in resolution) return resolution.ok;
-  throw new Error(JSON.stringify(resolution.violations));
+  return okOf(resolve(sampling, model));
 }
 
 function paths(sampling: SamplingInput, model?: JobSpecInput['model'], where = context) {
