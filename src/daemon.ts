@@ -47,13 +47,10 @@ import type { CoreAddon } from './native/contract.ts';
 import { claimShared, claimState, type SharedFolders } from './native/folder-claims.ts';
 import { loadCore } from './native/load.ts';
 import { createPool, type Pool } from './pool/pool.ts';
-import { DataWitness } from './prepare/data-witness.ts';
-import type { PropagationEnd } from './prepare/propagation-types.ts';
-import { Propagations } from './prepare/propagations.ts';
-import { Topologies } from './prepare/topologies.ts';
+import { DataWitness, type PropagationEnd, Propagations, Topologies } from './prepare/prepare.ts';
 import { terminalStates } from './records/job-record.ts';
 import { openStore, type Store } from './store/store.ts';
-import { createPreparer } from './supervisor/preparer.ts';
+import { createPreparer } from './supervisor/supervisor.ts';
 import { createJobTraces, type JobTraces } from './traces/job-traces.ts';
 
 /**

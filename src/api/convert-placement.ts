@@ -7,7 +7,7 @@ import type {
   LinkLayout as LinkLayoutName,
   Simulated,
   SimulatedLayout,
-} from '../placement/simulate.ts';
+} from '../placement/placement.ts';
 import { messageOf, plainOf } from '../spec/spec-codec.ts';
 import { enumName, int64 } from './convert.ts';
 import {

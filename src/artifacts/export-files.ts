@@ -1,9 +1,9 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { ModelOptions } from '../native/contract.ts';
-import type { Moments } from '../prepare/standardization.ts';
+import type { Moments } from '../prepare/prepare.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { Metric } from '../spec/metrics.ts';
-import type { PredictionPart } from '../supervisor/prediction.ts';
+import type { PredictionPart } from '../supervisor/supervisor.ts';
 import type { CheckpointRecord } from './checkpoint-record.ts';
 
 /** The files of an export as they stream: parts, their digests, and export.json at last. */

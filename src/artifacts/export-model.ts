@@ -8,7 +8,7 @@ import {
 } from '../files/checkpoint.ts';
 import type { ModelOptions } from '../native/contract.ts';
 import { loadCore } from '../native/load.ts';
-import { foldMoments, type Moments } from '../prepare/standardization.ts';
+import { foldMoments, type Moments } from '../prepare/prepare.ts';
 
 /** The model that an export hands out, read and computed on threads of the pool. */
 

@@ -1,8 +1,13 @@
 import { rmSync } from 'node:fs';
 import { GnndError } from '../base/errors.ts';
 import type { ModelOptions } from '../native/contract.ts';
-import { type Propagations, tokensOf } from '../prepare/propagations.ts';
-import { foldProblem, type Moments, readMoments } from '../prepare/standardization.ts';
+import {
+  foldProblem,
+  type Moments,
+  type Propagations,
+  readMoments,
+  tokensOf,
+} from '../prepare/prepare.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { PropagationSource } from '../records/propagation-record.ts';
 import { reads } from '../spec/spec-parts.ts';

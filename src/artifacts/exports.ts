@@ -9,18 +9,20 @@ import { countsOf, requireReady } from '../datasets/ready-dataset.ts';
 import { type CheckpointFile, type CheckpointKind, parametersOf } from '../files/checkpoint.ts';
 import type { CoreAddon, ModelOptions, PredictOptions } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
-import { taskTopologyPlace } from '../plan/memory-plan.ts';
+import { taskTopologyPlace } from '../plan/plan.ts';
 import { type Pool, poolTask } from '../pool/pool.ts';
-import type { DataWitness } from '../prepare/data-witness.ts';
 import {
+  type DataWitness,
   type FeaturesRequest,
+  idOf,
   type LoadedDataset,
   loadDataset,
   loadFeatures,
-} from '../prepare/load-dataset.ts';
-import { idOf, type Propagations } from '../prepare/propagations.ts';
-import type { Moments } from '../prepare/standardization.ts';
-import type { SharedTopology, Topologies } from '../prepare/topologies.ts';
+  type Moments,
+  type Propagations,
+  type SharedTopology,
+  type Topologies,
+} from '../prepare/prepare.ts';
 import type { DatasetManifest, DatasetRecord } from '../records/dataset-record.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
@@ -28,7 +30,7 @@ import { automaticCores } from '../spec/limits.ts';
 import { show } from '../spec/spec-checker.ts';
 import { reads } from '../spec/spec-parts.ts';
 import type { Store } from '../store/store.ts';
-import { predict } from '../supervisor/prediction.ts';
+import { predict } from '../supervisor/supervisor.ts';
 import { corrupt, read, recordOfFile, type TrainedJob, trainedJob } from './checkpoint-record.ts';
 import { createLedger, type ExportPart, summaryParts } from './export-files.ts';
 import { checkpointFile, foldedCheckpoint } from './export-model.ts';

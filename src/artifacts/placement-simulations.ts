@@ -6,7 +6,7 @@ import {
   linkLayouts,
   type SimulatedLayout,
   simulatePlacements,
-} from '../placement/simulate.ts';
+} from '../placement/placement.ts';
 import { type Pool, poolTask } from '../pool/pool.ts';
 import { featureBytes } from '../records/dataset-record.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';

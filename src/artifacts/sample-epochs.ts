@@ -4,14 +4,17 @@ import { countsOf, hasEdgeWeights } from '../datasets/ready-dataset.ts';
 import { type Task, type TaskAnswer, topologyFd } from '../executor/protocol.ts';
 import type { CoreAddon, FootprintOptions } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
-import { taskTopologyPlace } from '../plan/memory-plan.ts';
-import type { DataWitness } from '../prepare/data-witness.ts';
-import { loadDataset } from '../prepare/load-dataset.ts';
-import type { SharedTopology, Topologies } from '../prepare/topologies.ts';
+import { taskTopologyPlace } from '../plan/plan.ts';
+import {
+  type DataWitness,
+  loadDataset,
+  type SharedTopology,
+  type Topologies,
+} from '../prepare/prepare.ts';
 import type { DatasetRecord } from '../records/dataset-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
-import { runTask } from '../supervisor/task.ts';
+import { runTask } from '../supervisor/supervisor.ts';
 import { workOf } from '../work/work.ts';
 
 /** Reports that sample whole epochs as a job would: the child that does, and what it needs. */

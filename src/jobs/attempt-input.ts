@@ -6,7 +6,7 @@ import { imagesFolderOf } from '../files/image-files.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import { adapts } from '../spec/rules/locality.ts';
 import type { Store } from '../store/store.ts';
-import type { AttemptInput } from '../supervisor/attempt-types.ts';
+import type { AttemptInput } from '../supervisor/supervisor.ts';
 
 /** What an attempt works with, from the job's record and the host. */
 

@@ -1,7 +1,6 @@
 import { unreachable } from '../base/errors.ts';
 import type { Store } from '../store/store.ts';
-import type { AttemptEvent } from '../supervisor/attempt-types.ts';
-import type { JobAttempt } from '../supervisor/job-attempt.ts';
+import type { AttemptEvent, JobAttempt } from '../supervisor/supervisor.ts';
 import { imageMessage, resumedMessage } from './job-images.ts';
 import type { Recording } from './recording.ts';
 import type { RunnerEvent } from './runner-loop.ts';

@@ -1,6 +1,6 @@
 import type { CrewDevice } from '../devices/seat.ts';
 import type { InstructionSet } from '../native/contract.ts';
-import { matrixLibraryOf } from '../supervisor/executor-process.ts';
+import { matrixLibraryOf } from '../supervisor/supervisor.ts';
 
 /** Facts of a host that decide which jobs it takes and how their specs are resolved. */
 export function hostLimits(

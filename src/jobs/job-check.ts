@@ -3,7 +3,7 @@ import { type FieldViolation, GnndError, messageOf } from '../base/errors.ts';
 import { countsOf, hasEdgeWeights } from '../datasets/ready-dataset.ts';
 import type { CoreAddon, ModelOptions } from '../native/contract.ts';
 import { loadCore } from '../native/load.ts';
-import { memoryViolations } from '../plan/memory-plan.ts';
+import { memoryViolations } from '../plan/plan.ts';
 import { type DatasetRecord, modelColumnsMax } from '../records/dataset-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { formatCount } from '../spec/counted.ts';

@@ -12,8 +12,7 @@ import {
 import type { EpochReport, ExecutorRole, JobProgress, JobRecord } from '../records/job-record.ts';
 import { keepsHistory } from '../spec/rules/history.ts';
 import { favours, scaleParts } from '../spec/rules/locality.ts';
-import { ExecutorUsage } from '../supervisor/executor-usage.ts';
-import type { JobAttempt } from '../supervisor/job-attempt.ts';
+import { ExecutorUsage, type JobAttempt } from '../supervisor/supervisor.ts';
 
 /**
  * What `/metrics` says about running jobs: an attempt's segment, translated. An attempt holds a

@@ -19,7 +19,7 @@ import type {
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { encodeSpec, withSpecs } from '../spec/spec-codec.ts';
 import type { EpochPlace, NewJob, Store, StoredEpoch } from '../store/store.ts';
-import { readTimeline } from '../supervisor/timeline.ts';
+import { readTimeline } from '../supervisor/supervisor.ts';
 import { workOf } from '../work/work.ts';
 import { timelineFileOf } from './attempt-input.ts';
 import { type InferenceSources, withModel } from './inference-input.ts';

@@ -1,8 +1,7 @@
 import { messageOf, unreachable } from '../base/errors.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import type { Command } from '../scheduler/state.ts';
-import type { AttemptEvent } from '../supervisor/attempt-types.ts';
-import { JobAttempt } from '../supervisor/job-attempt.ts';
+import { type AttemptEvent, JobAttempt } from '../supervisor/supervisor.ts';
 import { workOf } from '../work/work.ts';
 import { attemptInputOf } from './attempt-input.ts';
 import { dropWork } from './inference-work.ts';

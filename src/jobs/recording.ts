@@ -2,7 +2,7 @@ import { messageOf } from '../base/errors.ts';
 import type { JobRecord, JobResult, Reason } from '../records/job-record.ts';
 import { freshTally } from '../scheduler/restart.ts';
 import type { RequestKey, Store } from '../store/store.ts';
-import type { AttemptInput } from '../supervisor/attempt-types.ts';
+import type { AttemptInput } from '../supervisor/supervisor.ts';
 import { completionMessage } from './completion.ts';
 import type { RunnerObserver, RunnerOptions } from './runner-options.ts';
 import { StoreQueue } from './store-queue.ts';

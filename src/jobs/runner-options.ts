@@ -2,13 +2,10 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { CrewDevice } from '../devices/seat.ts';
 import type { CoreAddon } from '../native/contract.ts';
-import type { DataWitness } from '../prepare/data-witness.ts';
-import type { Propagations } from '../prepare/propagations.ts';
-import type { Topologies } from '../prepare/topologies.ts';
+import type { DataWitness, Propagations, Topologies } from '../prepare/prepare.ts';
 import type { EpochReport, ExecutorExit, ExecutorRole, JobRecord } from '../records/job-record.ts';
 import type { Store } from '../store/store.ts';
-import type { AttemptPart } from '../supervisor/attempt-types.ts';
-import type { JobAttempt } from '../supervisor/job-attempt.ts';
+import type { AttemptPart, JobAttempt } from '../supervisor/supervisor.ts';
 
 /** The parts that running jobs needs, and the observer that it tells. */
 

@@ -4,7 +4,7 @@ import type { DevicePlan } from '../scheduler/plan.ts';
 import { jobRequestOf } from '../scheduler/request.ts';
 import type { SchedulerState } from '../scheduler/state.ts';
 import type { RequestKey } from '../store/store.ts';
-import { attemptFailureOf, type JobAttempt } from '../supervisor/job-attempt.ts';
+import { attemptFailureOf, type JobAttempt } from '../supervisor/supervisor.ts';
 import { workOf } from '../work/work.ts';
 import { drainedDevices } from './drained-devices.ts';
 import { createHearing } from './hearing.ts';

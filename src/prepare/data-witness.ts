@@ -9,7 +9,7 @@ import { readRegular } from '../base/regular-file.ts';
 import { digestOf } from '../datasets/dataset-writer.ts';
 import { FileWitness, type NamedDigest, type WrongFile } from '../files/file-witness.ts';
 import type { DatasetManifest } from '../records/dataset-record.ts';
-import { runTask, TaskError, type TaskOptions } from '../supervisor/task.ts';
+import { runTask, TaskError, type TaskOptions } from '../supervisor/supervisor.ts';
 
 /**
  * Whether what a job reads is what was imported, or made of it (decision 0093): a bit that flips

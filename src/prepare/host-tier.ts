@@ -5,7 +5,7 @@ import type { CoreAddon, DatasetLocation, ExecutorSnapshot } from '../native/con
 import { counters } from '../native/contract.ts';
 import type { CachePlan } from '../records/job-record.ts';
 import type { PinnedPlan } from '../records/memory-plan.ts';
-import { runTask, TaskError, type TaskOptions } from '../supervisor/task.ts';
+import { runTask, TaskError, type TaskOptions } from '../supervisor/supervisor.ts';
 
 /**
  * The hottest feature rows of an attempt in memory of the host's, for its devices to read by

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { makeFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import type { Clock } from '../base/clock.ts';
 import type { FavourOptions, RankedRun, RankOptions } from '../native/contract.ts';
-import { runTask, type TaskOptions } from '../supervisor/task.ts';
+import { runTask, type TaskOptions } from '../supervisor/supervisor.ts';
 import type { DataWitness } from './data-witness.ts';
 
 /**

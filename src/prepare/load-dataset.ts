@@ -3,8 +3,12 @@ import { makeFolder } from '../base/atomic-file.ts';
 import { topologyFd as childTopologyFd, type LoadOptions } from '../executor/protocol.ts';
 import type { CoreAddon, DatasetLocation } from '../native/contract.ts';
 import type { TopologyPlace } from '../records/memory-plan.ts';
-import type { AttemptInput } from '../supervisor/attempt-types.ts';
-import { runTask, TaskError, type TaskOptions } from '../supervisor/task.ts';
+import {
+  type AttemptInput,
+  runTask,
+  TaskError,
+  type TaskOptions,
+} from '../supervisor/supervisor.ts';
 import type { DataWitness } from './data-witness.ts';
 import { type MomentsFile, momentsPath } from './standardization.ts';
 import type { SharedTopology, Topologies } from './topologies.ts';

@@ -1,8 +1,6 @@
 import { join } from 'node:path';
-import type { JobLayout } from '../plan/plan-kind.ts';
-import { timed } from '../supervisor/attempt-parts.ts';
-import type { AttemptContext } from '../supervisor/attempt-types.ts';
-import { runTask } from '../supervisor/task.ts';
+import type { JobLayout } from '../plan/plan.ts';
+import { type AttemptContext, runTask, timed } from '../supervisor/supervisor.ts';
 
 /**
  * What only a user's model itself knows: its tensors, and whether it keeps its contract. Asked in a

@@ -1,7 +1,7 @@
 import type { Accelerator } from '../devices/seat.ts';
 import type { DatasetCounts } from '../native/contract.ts';
 import type { PropagationRecord, PropagationSource } from '../records/propagation-record.ts';
-import type { TaskOptions } from '../supervisor/task.ts';
+import type { TaskOptions } from '../supervisor/supervisor.ts';
 import type { Moments, MomentsFile } from './standardization.ts';
 
 /** What attempts and users ask of whoever makes propagations. */

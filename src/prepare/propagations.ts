@@ -23,7 +23,7 @@ import type {
   PropagationSource,
   PropagationSpec,
 } from '../records/propagation-record.ts';
-import { runTask, TaskError } from '../supervisor/task.ts';
+import { runTask, TaskError } from '../supervisor/supervisor.ts';
 import type { DataWitness } from './data-witness.ts';
 import { loadFeatures } from './load-dataset.ts';
 import type {

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync } from 'node:fs';
 import type { CoreAddon } from '../native/contract.ts';
 import type { TopologyPlace } from '../records/memory-plan.ts';
-import { TaskError } from '../supervisor/task.ts';
+import { TaskError } from '../supervisor/supervisor.ts';
 
 /**
  * Graphs' topologies in shared memory: one of each, whoever uses it. Attempts, cache reports and

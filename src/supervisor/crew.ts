@@ -22,12 +22,19 @@ import type {
   SegmentSnapshot,
   SegmentSpec,
 } from '../native/contract.ts';
-import { deviceOptionsOf, torchBytesOf } from '../plan/device-memory.ts';
-import { createScratch, type EvaluationPlan, evaluationSampling } from '../plan/evaluation-plan.ts';
-import { type CachedRows, historyOptionsOf, noCachedRows } from '../plan/history.ts';
-import { optimizerOf } from '../plan/job-layout.ts';
-import type { JobLayout } from '../plan/plan-kind.ts';
-import { trainerThreads } from '../plan/trainer-threads.ts';
+import {
+  type CachedRows,
+  createScratch,
+  deviceOptionsOf,
+  type EvaluationPlan,
+  evaluationSampling,
+  historyOptionsOf,
+  type JobLayout,
+  noCachedRows,
+  optimizerOf,
+  torchBytesOf,
+  trainerThreads,
+} from '../plan/plan.ts';
 import type { CachePlan, ExecutorExit, ExecutorRole } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';

@@ -1,8 +1,7 @@
 import type { CrewDevice } from '../devices/seat.ts';
-import { reservedBytesOf } from '../plan/device-memory.ts';
-import { type AttemptDataset, DatasetLoad } from '../prepare/load-dataset.ts';
-import { ModelProbe } from '../prepare/model-probe.ts';
-import { timed } from '../supervisor/attempt-parts.ts';
+import { reservedBytesOf } from '../plan/plan.ts';
+import { type AttemptDataset, DatasetLoad, ModelProbe } from '../prepare/prepare.ts';
+import { timed } from '../supervisor/supervisor.ts';
 import type { WorkContext } from './context.ts';
 import type { Prepared, Sizes, TrainedMoments, WorkInput } from './preparation.ts';
 

@@ -1,8 +1,7 @@
 import type { CoreAddon, SegmentEpoch, SegmentHandle } from '../native/contract.ts';
 import type { EpochReport } from '../records/job-record.ts';
 import type { Metric } from '../spec/metrics.ts';
-import { ExecutorTimer } from '../supervisor/executor-times.ts';
-import type { Look } from '../supervisor/look.ts';
+import { ExecutorTimer, type Look } from '../supervisor/supervisor.ts';
 import { epochReportOf } from './progress.ts';
 
 /** Epochs that one look reports at most: a job of tiny epochs must not hold up everybody else. */

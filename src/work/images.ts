@@ -5,9 +5,9 @@ import { messageOf } from '../base/errors.ts';
 import { imageFilesIn } from '../files/image-files.ts';
 import type { ImageFacts, SegmentHandle, SegmentSnapshot } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
-import type { JobLayout } from '../plan/plan-kind.ts';
+import type { JobLayout } from '../plan/plan.ts';
 import type { ResumePoint } from '../records/job-record.ts';
-import type { AttemptContext } from '../supervisor/attempt-types.ts';
+import type { AttemptContext } from '../supervisor/supervisor.ts';
 
 /** Images of a running job (docs/formats/image.md): written beside training, and gone on from. */
 

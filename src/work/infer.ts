@@ -2,21 +2,20 @@ import { messageOf } from '../base/errors.ts';
 import type { Seat } from '../devices/seat.ts';
 import { parameterCountOf } from '../files/checkpoint.ts';
 import { counters, type SegmentSnapshot } from '../native/contract.ts';
-import { inferencePlanOf, inferenceSegment } from '../plan/infer.ts';
-import type { PlanKind } from '../plan/plan-kind.ts';
+import { inferencePlanOf, inferenceSegment, type PlanKind } from '../plan/plan.ts';
 import type { CachePlan, JobProgress } from '../records/job-record.ts';
 import type { ScheduledWork } from '../scheduler/request.ts';
-import { timed } from '../supervisor/attempt-parts.ts';
 import {
   type AttemptWork,
+  CheckpointError,
   type FinalWork,
   noEpochs,
   type ProgressFacts,
   type RunningCrew,
   type RunningWork,
   type Told,
-} from '../supervisor/attempt-work.ts';
-import { CheckpointError } from '../supervisor/finalize.ts';
+  timed,
+} from '../supervisor/supervisor.ts';
 import type { WorkContext } from './context.ts';
 import { openHiddenRows } from './inference.ts';
 import { JobCache } from './job-cache.ts';

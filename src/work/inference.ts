@@ -8,13 +8,16 @@ import { canonicalJson } from '../base/ids.ts';
 import { featureNamesOf } from '../datasets/feature-names.ts';
 import { parametersOf } from '../files/checkpoint.ts';
 import type { CoreAddon, PredictionOptions } from '../native/contract.ts';
-import { nodesOf } from '../plan/infer.ts';
-import type { JobLayout } from '../plan/plan-kind.ts';
+import { type JobLayout, nodesOf } from '../plan/plan.ts';
 import type { DatasetManifest } from '../records/dataset-record.ts';
 import type { JobResult } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import type { AttemptInput } from '../supervisor/attempt-types.ts';
-import { runTask, TaskError, type TaskOptions } from '../supervisor/task.ts';
+import {
+  type AttemptInput,
+  runTask,
+  TaskError,
+  type TaskOptions,
+} from '../supervisor/supervisor.ts';
 import { readTrainedModel, type TrainedModel } from './trained-model.ts';
 
 /**

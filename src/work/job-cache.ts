@@ -9,24 +9,37 @@ import {
   type SamplingOptions,
   type SegmentSnapshot,
 } from '../native/contract.ts';
-import { cachePlanOf } from '../plan/cache-plan.ts';
-import { budgetBytesOf, heldByTrainers, takenBeside } from '../plan/device-memory.ts';
-import { evaluationBytesOf, evaluationPlanOf } from '../plan/evaluation-plan.ts';
-import { type CachedRows, noCachedRows } from '../plan/history.ts';
-import type { JobLayout } from '../plan/plan-kind.ts';
-import { trainerThreads } from '../plan/trainer-threads.ts';
-import { HostTier, rowsKeptBy } from '../prepare/host-tier.ts';
-import { type HotOrder, prepareFavoured, prepareHotOrder } from '../prepare/hot-order.ts';
+import {
+  budgetBytesOf,
+  type CachedRows,
+  cachePlanOf,
+  evaluationBytesOf,
+  evaluationPlanOf,
+  heldByTrainers,
+  type JobLayout,
+  noCachedRows,
+  takenBeside,
+  trainerThreads,
+} from '../plan/plan.ts';
+import {
+  HostTier,
+  type HotOrder,
+  prepareFavoured,
+  prepareHotOrder,
+  rowsKeptBy,
+} from '../prepare/prepare.ts';
 import type { CachePlan } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { mayCache } from '../spec/cache-spec.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { sharesHistory } from '../spec/rules/history.ts';
 import { favours } from '../spec/rules/locality.ts';
-import { timed } from '../supervisor/attempt-parts.ts';
-import type { AttemptInput } from '../supervisor/attempt-types.ts';
-import type { PlacedViews } from '../supervisor/crew.ts';
-import type { TaskOptions } from '../supervisor/task.ts';
+import {
+  type AttemptInput,
+  type PlacedViews,
+  type TaskOptions,
+  timed,
+} from '../supervisor/supervisor.ts';
 import type { WorkContext } from './context.ts';
 import { type PlacedRows, placeRows, samplerSetsOf, withMeasured } from './placed-rows.ts';
 

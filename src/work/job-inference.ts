@@ -3,13 +3,17 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import { GnndError } from '../base/errors.ts';
-import type { JobLayout } from '../plan/plan-kind.ts';
-import { loadFeatures } from '../prepare/load-dataset.ts';
-import type { GivenMoments } from '../prepare/propagation-types.ts';
-import { type Moments, type MomentsFile, momentsPath } from '../prepare/standardization.ts';
+import type { JobLayout } from '../plan/plan.ts';
+import {
+  type GivenMoments,
+  loadFeatures,
+  type Moments,
+  type MomentsFile,
+  momentsPath,
+} from '../prepare/prepare.ts';
 import type { JobResult } from '../records/job-record.ts';
 import type { PropagationSource } from '../records/propagation-record.ts';
-import type { TaskOptions } from '../supervisor/task.ts';
+import type { TaskOptions } from '../supervisor/supervisor.ts';
 import type { WorkContext } from './context.ts';
 import {
   beginInference,

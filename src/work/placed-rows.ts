@@ -6,18 +6,25 @@ import {
   type RankedRun,
   type RowPlacement,
 } from '../native/contract.ts';
-import { HotCurve } from '../placement/hot-curve.ts';
-import type { PlacementPlan } from '../placement/island-plan.ts';
-import { devicesMax, linksOf, type RowCosts } from '../placement/links.ts';
-import { type DeviceLoad, loadsOf } from '../placement/loads.ts';
-import { type PlanRequest, planPlacement } from '../placement/plan.ts';
-import { samplersAmong } from '../placement/samplers.ts';
-import { holdingsOf } from '../placement/simulate.ts';
-import { type Tiers, tiersOf } from '../placement/tiers.ts';
+import {
+  type DeviceLoad,
+  devicesMax,
+  HotCurve,
+  holdingsOf,
+  linksOf,
+  loadsOf,
+  type PlacementPlan,
+  type PlanRequest,
+  planPlacement,
+  type RowCosts,
+  samplersAmong,
+  type Tiers,
+  tiersOf,
+} from '../placement/placement.ts';
 import type { PlacedDevice, RowPlacementPlan, RowShares } from '../records/job-record.ts';
 import type { CachePolicy, JobSpec } from '../spec/job-spec.ts';
 import { automaticRatio } from '../spec/limits.ts';
-import type { PlacedViews } from '../supervisor/crew.ts';
+import type { PlacedViews } from '../supervisor/supervisor.ts';
 
 /**
  * Which Trainer's device holds which feature rows (docs/placement.md): the plan of src/placement

@@ -1,13 +1,16 @@
 import { join } from 'node:path';
 import type { DatasetLocation } from '../native/contract.ts';
-import { budgetBytesOf } from '../plan/device-memory.ts';
-import { layoutOf } from '../plan/job-layout.ts';
-import { memoryPlanOf } from '../plan/memory-plan.ts';
-import type { JobLayout, PlanKind, SegmentRequest } from '../plan/plan-kind.ts';
-import { momentsPath } from '../prepare/standardization.ts';
+import {
+  budgetBytesOf,
+  type JobLayout,
+  layoutOf,
+  memoryPlanOf,
+  type PlanKind,
+  type SegmentRequest,
+} from '../plan/plan.ts';
+import { momentsPath } from '../prepare/prepare.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
-import type { CrewParts } from '../supervisor/crew.ts';
-import { TaskError } from '../supervisor/task.ts';
+import { type CrewParts, TaskError } from '../supervisor/supervisor.ts';
 import type { WorkContext } from './context.ts';
 import type { JobCache } from './job-cache.ts';
 import type { JobInference } from './job-inference.ts';

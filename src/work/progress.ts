@@ -17,8 +17,7 @@ import type {
 } from '../records/job-record.ts';
 import { type Metric, type MetricName, metricNames } from '../spec/metrics.ts';
 import { scaleParts } from '../spec/rules/locality.ts';
-import type { ProgressFacts } from '../supervisor/attempt-work.ts';
-import { isAlive } from '../supervisor/look.ts';
+import { isAlive, type ProgressFacts } from '../supervisor/supervisor.ts';
 
 /** What people see of a running job, computed from two looks at its segment. Pure. */
 

@@ -1,6 +1,6 @@
 import { basename, join } from 'node:path';
-import type { PropagationRequest } from '../prepare/propagation-types.ts';
-import { timed } from '../supervisor/attempt-parts.ts';
+import type { PropagationRequest } from '../prepare/prepare.ts';
+import { timed } from '../supervisor/supervisor.ts';
 import type { WorkContext } from './context.ts';
 import {
   DatasetCheck,

@@ -1,10 +1,7 @@
 import type { SegmentSnapshot } from '../native/contract.ts';
-import { standbyRoomOf } from '../plan/device-memory.ts';
-import { trainBlocks, trialSegment } from '../plan/train-blocks.ts';
+import { standbyRoomOf, trainBlocks, trialSegment } from '../plan/plan.ts';
 import type { ScheduledWork } from '../scheduler/request.ts';
-import type { Calibration } from '../supervisor/attempt-work.ts';
-import type { CrewParts } from '../supervisor/crew.ts';
-import { timingsOf } from '../supervisor/timings.ts';
+import { type Calibration, type CrewParts, timingsOf } from '../supervisor/supervisor.ts';
 import { Blocks } from './blocks.ts';
 import type { WorkContext } from './context.ts';
 import { noPrediction } from './inference.ts';

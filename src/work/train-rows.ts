@@ -1,4 +1,4 @@
-import { trainRows } from '../plan/train-rows.ts';
+import { trainRows } from '../plan/plan.ts';
 import type { ScheduledWork } from '../scheduler/request.ts';
 import type { WorkContext } from './context.ts';
 import { untried } from './preparation.ts';

@@ -8,7 +8,7 @@ import {
   readCheckpoint,
   tensorsOf,
 } from '../files/checkpoint.ts';
-import type { Moments } from '../prepare/standardization.ts';
+import type { Moments } from '../prepare/prepare.ts';
 import { datasetTasks } from '../records/dataset-record.ts';
 import type { DatasetTask, JobSpecInput } from '../spec/job-spec.ts';
 

@@ -3,20 +3,19 @@ import { featureNamesOf } from '../datasets/feature-names.ts';
 import { writeCheckpoint } from '../files/checkpoint.ts';
 import { readStartFile } from '../files/start-file.ts';
 import type { SegmentSnapshot } from '../native/contract.ts';
-import { isHistoryWarm } from '../plan/history.ts';
-import type { JobLayout } from '../plan/plan-kind.ts';
+import { isHistoryWarm, type JobLayout } from '../plan/plan.ts';
 import type { JobProgress } from '../records/job-record.ts';
-import type {
-  EndedEpochs,
-  FinalWork,
-  ProgressFacts,
-  RunningCrew,
-  RunningWork,
-  Told,
-} from '../supervisor/attempt-work.ts';
-import { CheckpointError } from '../supervisor/finalize.ts';
-import type { Look } from '../supervisor/look.ts';
-import { timingsOf } from '../supervisor/timings.ts';
+import {
+  CheckpointError,
+  type EndedEpochs,
+  type FinalWork,
+  type Look,
+  type ProgressFacts,
+  type RunningCrew,
+  type RunningWork,
+  type Told,
+  timingsOf,
+} from '../supervisor/supervisor.ts';
 import type { WorkContext } from './context.ts';
 import { EpochReports, epochsAtOnce } from './epoch-reports.ts';
 import { Images, resume } from './images.ts';

@@ -1,17 +1,15 @@
 import type { Seat } from '../devices/seat.ts';
 import { parameterCountOf } from '../files/checkpoint.ts';
 import type { SegmentSnapshot } from '../native/contract.ts';
-import { evaluationPlanOf } from '../plan/evaluation-plan.ts';
-import type { PlanKind } from '../plan/plan-kind.ts';
-import { jobSegment } from '../plan/training-segment.ts';
+import { evaluationPlanOf, jobSegment, type PlanKind } from '../plan/plan.ts';
 import type { CachePlan } from '../records/job-record.ts';
 import type {
   AttemptWork,
   Calibration,
+  CrewParts,
   RunningCrew,
   RunningWork,
-} from '../supervisor/attempt-work.ts';
-import type { CrewParts } from '../supervisor/crew.ts';
+} from '../supervisor/supervisor.ts';
 import type { WorkContext } from './context.ts';
 import { noPrediction } from './inference.ts';
 import { JobCache } from './job-cache.ts';

@@ -1,17 +1,26 @@
 import type { DatasetCounts } from '../native/contract.ts';
-import { blocks } from '../plan/blocks.ts';
-import { infer } from '../plan/infer.ts';
-import { layoutOf } from '../plan/job-layout.ts';
-import { memoryPlanOf } from '../plan/memory-plan.ts';
-import type { Batches, JobLayout, MemoryFacts, PlanKind, SizesAddon } from '../plan/plan-kind.ts';
-import { type RowPlanFacts, type RowSpec, rowPlanOf, rows } from '../plan/rows.ts';
-import { trainBlocks } from '../plan/train-blocks.ts';
-import { trainRows } from '../plan/train-rows.ts';
+import {
+  type Batches,
+  blocks,
+  infer,
+  type JobLayout,
+  layoutOf,
+  type MemoryFacts,
+  memoryPlanOf,
+  type PlanKind,
+  type RowPlanFacts,
+  type RowSpec,
+  rowPlanOf,
+  rows,
+  type SizesAddon,
+  trainBlocks,
+  trainRows,
+} from '../plan/plan.ts';
 import type { MemoryPlan, RowPlan } from '../records/memory-plan.ts';
 import type { ScheduledWork } from '../scheduler/request.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { reads } from '../spec/spec-parts.ts';
-import type { AttemptWork } from '../supervisor/attempt-work.ts';
+import type { AttemptWork } from '../supervisor/supervisor.ts';
 import { Blocks } from './blocks.ts';
 import type { WorkContext } from './context.ts';
 import { InferAttempt, inferSchedule } from './infer.ts';

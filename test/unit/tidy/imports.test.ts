@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { importsOf, importViolations, ranks } from './import-rules.ts';
+import { faces, importsOf, importViolations, ranks } from './import-rules.ts';
 import { listed, readSources } from './sources.ts';
 
 const files = readSources(/^src\/.*\.tsx?$/).map(({ path, text }) => ({
@@ -26,6 +26,20 @@ describe('imports of src/', () => {
     expect(listed(missing)).toBe('');
   });
 
+  it('enter rooms by faces that are all needed', () => {
+    const entered = new Set(
+      files.flatMap((file) =>
+        importsOf(file)
+          .map(({ target }) => target)
+          .filter((target) => target.split('/')[0] !== file.path.split('/')[0]),
+      ),
+    );
+    const listedFaces = Object.entries(faces).flatMap(([room, names]) =>
+      names.map((name) => `${room}/${name}`),
+    );
+    expect(listedFaces.filter((face) => !entered.has(face))).toEqual([]);
+  });
+
   it('start from rooms that all have a rank', () => {
     const rooms = new Set(files.map(({ path }) => path.split('/')[0]));
     const ranked = [...rooms].filter((room) => room !== 'web');
@@ -46,7 +60,10 @@ describe('the import rules', () => {
     ['a re-export counts', 'base/a.ts', "export { x } from '../spec/limits.ts';", 'upward'],
     ['a dynamic import', 'base/a.ts', "const x = await import('../spec/limits.ts');", 'upward'],
     ['a side-effect import', 'base/a.ts', "import '../spec/limits.ts';", 'upward'],
-    ['more than the protocol', 'supervisor/a.ts', "import '../executor/main.ts';", 'protocol.ts'],
+    ['an entry point of others', 'supervisor/a.ts', "import '../executor/main.ts';", 'entry point'],
+    ['more than the protocol', 'supervisor/a.ts', "import '../executor/task.ts';", 'protocol.ts'],
+    ['a way past a face', 'work/a.ts', "import { x } from '../plan/infer.ts';", 'plan/ by plan.ts'],
+    ['a type past a face', 'api/a.ts', "import type { X } from '../jobs/tally.ts';", 'jobs.ts'],
     [
       'generated code in jobs',
       'jobs/a.ts',
@@ -100,5 +117,9 @@ describe('the import rules', () => {
     expect(judge('executor/main.ts', 'const startedNs = process.hrtime.bigint();')).toBe('');
     expect(judge('cli/a.ts', "import { JobSchema } from '../api/gen/gnnd/v1/job_pb.ts';")).toBe('');
     expect(judge('store/a.ts', 'const time = new Date(atMs);')).toBe('');
+    expect(judge('daemon.ts', "import { createDrained } from './jobs/drained-devices.ts';")).toBe(
+      '',
+    );
+    expect(judge('plan/a.ts', "import { layoutOf } from './job-layout.ts';")).toBe('');
   });
 });
