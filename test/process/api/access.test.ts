@@ -33,9 +33,8 @@ async function open(clientCa: Buffer | null): Promise<void> {
 }
 
 beforeEach(() => open(null));
-afterEach(async () => {
+afterEach(() => {
   for (const client of clients.splice(0)) client.close();
-  await api.close();
 });
 
 function client(token: string | null, certificate: string | null = null, ca = 'ca.pem'): ApiClient {

@@ -1,24 +1,14 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { ApiBackend } from '../../../src/api/api.ts';
 import { DatasetService } from '../../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import type { JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { failureOf } from './client.ts';
-import { startApi, type TestApi } from './server.ts';
+import { startApi as start } from './server.ts';
 
 /** Bounds that hold before a handler looks at a request; counted in calls of the handlers. */
-
-let running: TestApi | null = null;
-afterEach(async () => {
-  await running?.close();
-  running = null;
-});
-async function start(changes: Partial<ApiBackend> = {}): Promise<TestApi> {
-  running = await startApi(changes);
-  return running;
-}
 
 const job = JobService.method;
 const dataset = DatasetService.method;

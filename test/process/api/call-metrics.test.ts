@@ -1,22 +1,12 @@
 import { connect, constants } from 'node:http2';
 import { create, toBinary } from '@bufbuild/protobuf';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { rpcMethods } from '../../../src/api/api.ts';
 import { DatasetService } from '../../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { settled } from '../../support/api-fakes.ts';
 import { createTestClient, failureOf } from './client.ts';
-import { fakeDatasets, startApi, type TestApi } from './server.ts';
-
-const started: TestApi[] = [];
-afterEach(async () => {
-  for (const api of started.splice(0)) await api.close();
-});
-async function start(...options: Parameters<typeof startApi>): Promise<TestApi> {
-  const api = await startApi(...options);
-  started.push(api);
-  return api;
-}
+import { fakeDatasets, startApi as start } from './server.ts';
 
 const job = JobService.method;
 const mine = { name: 'jobs/mine' };

@@ -93,7 +93,6 @@ async function start(): Promise<{ api: TestApi; proxy: Swallower; far: TestClien
   const path = (folder: string) => join(folder, 'gnnd.sock');
   const access = () => ({ ...socketsAlone, keepaliveMs: 300 });
   const api = await startApi({}, (folder) => `unix:${path(folder)}`, 20, access);
-  ends.push(() => api.close());
   const proxy = new Swallower(path(api.folder));
   ends.push(() => proxy.close());
   const far = createTestClient(await proxy.listen());

@@ -1,6 +1,5 @@
 import { status } from '@grpc/grpc-js';
-import { afterEach, describe, expect, it } from 'vitest';
-import type { ApiBackend } from '../../../src/api/api.ts';
+import { describe, expect, it } from 'vitest';
 import {
   type CheckpointKind,
   CheckpointService,
@@ -27,17 +26,13 @@ import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import { createFakeJobs, jobRecord } from '../../support/api-fakes.ts';
 import { contextOf } from '../../support/spec-context.ts';
 import { type CallError, failureOf } from './client.ts';
-import { fakeCheckpoints, fakeDatasets, startApi, type TestApi, throwing } from './server.ts';
-
-let running: TestApi | null = null;
-afterEach(async () => {
-  await running?.close();
-  running = null;
-});
-async function start(changes: Partial<ApiBackend> = {}): Promise<TestApi> {
-  running = await startApi(changes);
-  return running;
-}
+import {
+  fakeCheckpoints,
+  fakeDatasets,
+  startApi as start,
+  type TestApi,
+  throwing,
+} from './server.ts';
 
 const job = JobService.method;
 const checkpoint = CheckpointService.method;

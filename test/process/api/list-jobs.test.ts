@@ -1,17 +1,11 @@
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
-import { startApi, type TestApi } from './server.ts';
+import { startApi } from './server.ts';
 
 const job = JobService.method;
-let running: TestApi | null = null;
-afterEach(async () => {
-  await running?.close();
-  running = null;
-});
 
 test('a list tells of an ended job what its last epoch came to', async () => {
-  running = await startApi();
-  const { client, jobs } = running;
+  const { client, jobs } = await startApi();
   const attempt = { number: 1, startAtMs: 1, endAtMs: 2, endReason: 'NONE' as const };
   const others = { message: '', executorRestarts: 0, exits: [], resumed: null };
   jobs.transition('FAILED', { attempts: [{ ...attempt, ...others }], endAtMs: 3 });

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { status } from '@grpc/grpc-js';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { DatasetService } from '../../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { HostService } from '../../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { JobState } from '../../../src/api/gen/gnnd/v1/job_pb.ts';
@@ -19,17 +19,7 @@ import { opennessOf } from '../../../src/api/listen.ts';
 import { createBell } from '../../../src/api/wait.ts';
 import { jobRecord, settled } from '../../support/api-fakes.ts';
 import { CallError, failureOf } from './client.ts';
-import { fakeDatasets, startApi, type TestApi } from './server.ts';
-
-const started: TestApi[] = [];
-afterEach(async () => {
-  for (const api of started.splice(0)) await api.close();
-});
-async function start(...options: Parameters<typeof startApi>): Promise<TestApi> {
-  const api = await startApi(...options);
-  started.push(api);
-  return api;
-}
+import { fakeDatasets, startApi as start, type TestApi } from './server.ts';
 
 const job = JobService.method;
 const mine = { name: 'jobs/mine' };

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterEach } from 'vitest';
 import { type ApiBackend, type ApiOptions, type ApiServer, serve } from '../../../src/api/api.ts';
 import type { RpcEvent } from '../../../src/api/rpc.ts';
 import { systemClock } from '../../../src/base/clock.ts';
@@ -160,9 +161,25 @@ export function throwing(error: unknown): ApiBackend {
   };
 }
 
+/** Servers that a test started and that still run. */
+const running = new Set<() => Promise<void>>();
+afterEach(async () => {
+  for (const close of [...running].reverse()) await close();
+});
+
+/** Has `close` called after the test, unless that has called it; returns what calls it once. */
+export function closedAfterTest(close: () => Promise<void>): () => Promise<void> {
+  const once = async () => {
+    if (running.delete(once)) await close();
+  };
+  running.add(once);
+  return once;
+}
+
 type Access = Pick<ApiOptions, 'tls' | 'tokens' | 'page' | 'keepaliveMs'>;
 export const socketsAlone = { tls: null, tokens: { find: () => null, isEmpty: () => true } };
 
+/** An API over fakes, which is closed after the test. */
 export async function startApi(
   changes: Partial<ApiBackend> = {},
   listen: (folder: string) => string = (folder) => `unix:${join(folder, 'gnnd.sock')}`,
@@ -203,10 +220,10 @@ export async function startApi(
     folder,
     logLines: lines,
     events,
-    async close() {
+    close: closedAfterTest(async () => {
       client.close();
       await api.close(2000);
       rmSync(folder, { recursive: true, force: true });
-    },
+    }),
   };
 }

@@ -12,23 +12,13 @@ import {
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { JobService } from '../../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { loadCore } from '../../../src/native/load.ts';
 import { until } from '../../support/until.ts';
-import { startApi, type TestApi } from './server.ts';
+import { startApi as start } from './server.ts';
 
 /** The file of a unix socket, which others want, too. */
-
-const started: TestApi[] = [];
-afterEach(async () => {
-  for (const api of started.splice(0)) await api.close();
-});
-async function start(...options: Parameters<typeof startApi>): Promise<TestApi> {
-  const api = await startApi(...options);
-  started.push(api);
-  return api;
-}
 
 const job = JobService.method;
 const mine = { name: 'jobs/mine' };

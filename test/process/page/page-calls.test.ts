@@ -1,21 +1,11 @@
 import { request } from 'node:http';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { roleByMethod } from '../../../src/api/access.ts';
 import { rpcMethods } from '../../../src/api/api.ts';
 import { pageMethods } from '../../../src/api/page-calls.ts';
 import type { Token } from '../../../src/config/tokens.ts';
 import { steady } from '../../support/until.ts';
-import { startPage, type TestPage } from './server.ts';
-
-const started: TestPage[] = [];
-afterEach(async () => {
-  for (const page of started.splice(0)) await page.close();
-});
-async function start(...options: Parameters<typeof startPage>): Promise<TestPage> {
-  const page = await startPage(...options);
-  started.push(page);
-  return page;
-}
+import { startPage as start, type TestPage } from './server.ts';
 
 interface Answer {
   readonly status: number;

@@ -5,20 +5,10 @@ import { jobProgress } from '../../support/api-fakes.ts';
 import { createBrowser, lacksChromium, type Tab } from '../../support/browser.ts';
 import { hangMs } from '../../support/until.ts';
 import { epochReport, someTimes } from '../../unit/store/job-values.ts';
-import { startPage, type TestPage } from './server.ts';
+import { startPage as start, type TestPage } from './server.ts';
 
-const started: TestPage[] = [];
 const browser = createBrowser();
-afterEach(async () => {
-  await browser.close();
-  for (const page of started.splice(0)) await page.close();
-});
-
-async function start(...options: Parameters<typeof startPage>): Promise<TestPage> {
-  const page = await startPage(...options);
-  started.push(page);
-  return page;
-}
+afterEach(() => browser.close());
 
 const attempt = {
   ...{ number: 1, startAtMs: 1_700_000_001_000, endAtMs: null, endReason: 'NONE' as const },

@@ -3,7 +3,7 @@ import type { ApiOptions } from '../../../src/api/api.ts';
 import { serveHttp } from '../../../src/metrics/http.ts';
 import { createMemoryLog } from '../../support/api-fakes.ts';
 import { repository } from '../../support/daemon.ts';
-import { startApi, type TestApi } from '../api/server.ts';
+import { closedAfterTest, startApi, type TestApi } from '../api/server.ts';
 
 /** The page as a daemon serves it, over jobs that a test writes. */
 export interface TestPage extends TestApi {
@@ -42,9 +42,9 @@ export async function startPage(
   return {
     ...api,
     url: `http://127.0.0.1:${http.port}/`,
-    async close() {
+    close: closedAfterTest(async () => {
       await http.close();
       await api.close();
-    },
+    }),
   };
 }

@@ -5,7 +5,6 @@ import { readSources, root } from './sources.ts';
 
 /** docs/*-checklist.md name tests by file and name; a renamed test shows here. */
 
-const page = readFileSync(join(root, 'docs', 'gnnlab-checklist.md'), 'utf8');
 const tests = new Map(
   readSources(/^(native\/)?test\/.*_?test\.(ts|cc)$/).map(({ path, text }) => [path, text]),
 );
@@ -30,73 +29,42 @@ function missingFrom(text: string): readonly string[] {
   });
 }
 
-describe('the checklist of GNNLab', () => {
-  it('has the items 1 to 32', () => {
-    const numbers = [...page.matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number));
-    expect(numbers).toEqual(Array.from({ length: 32 }, (_, index) => index + 1));
+const pageOf = (name: string) => readFileSync(join(root, 'docs', name), 'utf8');
+const numbersOf = (text: string) =>
+  [...text.matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number));
+const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
+
+describe.each([
+  ['GNNLab', 'gnnlab-checklist.md', 32, 50],
+  ['pre-propagation', 'ppgnn-checklist.md', 20, 15],
+  ['placement', 'placement-checklist.md', 21, 15],
+  ['historical embeddings', 'freshgnn-checklist.md', 24, 15],
+])('the checklist of %s', (_, name, items, tested) => {
+  const page = pageOf(name);
+
+  it('has all its items', () => {
+    expect(numbersOf(page)).toEqual(upTo(items));
   });
 
   it('names tests that exist', () => {
-    expect(references(page).length).toBeGreaterThan(50);
+    expect(references(page).length).toBeGreaterThan(tested);
     expect(missingFrom(page)).toEqual([]);
   });
-
-  it('would show a file and a name that do not', () => {
-    const text = '`test/unit/none.test.ts` "a"; `native/test/core/sample/walk_test.cc` "walks"';
-    expect(missingFrom(text)).toEqual(['test/unit/none.test.ts', 'walks']);
-  });
 });
 
-describe('the checklist of pre-propagation', () => {
-  const rows = readFileSync(join(root, 'docs', 'ppgnn-checklist.md'), 'utf8');
-
-  it('has the items 1 to 20', () => {
-    const numbers = [...rows.matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number));
-    expect(numbers).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
-  });
-
-  it('names tests that exist', () => {
-    expect(references(rows).length).toBeGreaterThan(15);
-    expect(missingFrom(rows)).toEqual([]);
-  });
-});
-
-describe('the checklist of placement', () => {
-  const items = readFileSync(join(root, 'docs', 'placement-checklist.md'), 'utf8');
-
-  it('has the items 1 to 21', () => {
-    const numbers = [...items.matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number));
-    expect(numbers).toEqual(Array.from({ length: 21 }, (_, index) => index + 1));
-  });
-
-  it('names tests that exist', () => {
-    expect(references(items).length).toBeGreaterThan(15);
-    expect(missingFrom(items)).toEqual([]);
-  });
-});
-
-describe('the checklist of historical embeddings', () => {
-  const items = readFileSync(join(root, 'docs', 'freshgnn-checklist.md'), 'utf8');
-
-  it('has the items 1 to 24', () => {
-    const numbers = [...items.matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number));
-    expect(numbers).toEqual(Array.from({ length: 24 }, (_, index) => index + 1));
-  });
-
-  it('names tests that exist', () => {
-    expect(references(items).length).toBeGreaterThan(15);
-    expect(missingFrom(items)).toEqual([]);
-  });
+it('a checklist would show a file and a name that do not exist', () => {
+  const text = '`test/unit/none.test.ts` "a"; `native/test/core/sample/walk_test.cc` "walks"';
+  expect(missingFrom(text)).toEqual(['test/unit/none.test.ts', 'walks']);
 });
 
 describe('the forty faults', () => {
-  const text = readFileSync(join(root, 'docs', 'reliability.md'), 'utf8');
-  const rows = text.split('\n').filter((line) => /^\| \d+ \|/.test(line));
+  const rows = pageOf('reliability.md')
+    .split('\n')
+    .filter((line) => /^\| \d+ \|/.test(line));
   const items = rows.join('\n');
 
   it('are all there', () => {
-    const numbers = [...items.matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number));
-    expect(numbers).toEqual(Array.from({ length: 40 }, (_, index) => index + 1));
+    expect(numbersOf(items)).toEqual(upTo(40));
   });
 
   it('have a test that exists, or a reason why there is none', () => {
