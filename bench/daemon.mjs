@@ -107,6 +107,22 @@ export class Daemon {
     return output(process.execPath, this.command(...args));
   }
 
+  /** Creates a job, with assignments of fields as of --set; `folder` is for its file. */
+  create(folder, id, spec, set = []) {
+    const file = join(folder, `${id}.json`);
+    const job = { api_version: 'gnnd/v1', kind: 'Job', metadata: { name: id }, spec };
+    writeFileSync(file, JSON.stringify(job));
+    const assignments = set.flatMap((assignment) => ['--set', assignment]);
+    this.gnnctl('job', 'create', '-f', file, '--quiet', ...assignments);
+  }
+
+  /** The same, and waits for it; the job that SUCCEEDED. */
+  train(folder, id, spec, set) {
+    this.create(folder, id, spec, set);
+    this.gnnctl('job', 'wait', id, '--quiet');
+    return this.succeeded(id);
+  }
+
   /** A job that SUCCEEDED, as proto JSON. */
   succeeded(id) {
     const job = JSON.parse(this.gnnctl('job', 'get', id, '--output', 'json'));

@@ -6,11 +6,12 @@
 //
 // Cora, GraphSAGE, whole neighbourhoods, batches of some ten milliseconds, one Sampler and one
 // Trainer. Goal: 95 to 100 %. One JSON line a role in build/bench/accounts.jsonl.
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, loadavg, tmpdir } from 'node:os';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Daemon, output } from '../daemon.mjs';
+import { Daemon } from '../daemon.mjs';
+import { record } from '../record.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -48,7 +49,6 @@ async function main() {
   try {
     await daemon.start(folder);
     daemon.gnnctl('dataset', 'import', '--id', 'cora', '--quiet', 'test/fixtures/cora.npz');
-    mkdirSync('build/bench', { recursive: true });
     process.stdout.write(`load ${loadavg()[0].toFixed(1)}\n`);
     for (const prefetch of ['OFF', 'ON']) report(prefetch, run(daemon, folder, prefetch));
   } finally {
@@ -59,14 +59,8 @@ async function main() {
 
 function run(daemon, folder, prefetch) {
   const id = `prefetch-${prefetch.toLowerCase()}`;
-  const file = join(folder, `${id}.json`);
-  const metadata = { name: id };
-  const job = { api_version: 'gnnd/v1', kind: 'Job', metadata, spec: specOf(prefetch) };
-  writeFileSync(file, JSON.stringify(job));
-  daemon.gnnctl('job', 'create', '-f', file, '--quiet');
-  daemon.gnnctl('job', 'wait', id, '--quiet');
   // Executors are gone before the last epoch's times are taken.
-  return daemon.succeeded(id).epochs.slice(0, -1);
+  return daemon.train(folder, id, specOf(prefetch)).epochs.slice(0, -1);
 }
 
 function report(prefetch, epochs) {
@@ -80,11 +74,7 @@ function report(prefetch, epochs) {
     process.stdout.write(
       `prefetch ${prefetch.padEnd(4)}${role.padEnd(8)}${(100 * share).toFixed(1)} %${shown}\n`,
     );
-    const line = { bench: 'accounts', prefetch, role, share, ...options };
-    const where = { machine: cpus()[0]?.model, cores: cpus().length, load: loadavg()[0] };
-    const commit = output('git', ['rev-parse', '--short', 'HEAD']);
-    const text = JSON.stringify({ ...line, ...where, commit });
-    appendFileSync('build/bench/accounts.jsonl', `${text}\n`);
+    record('accounts', { prefetch, role, share, ...options });
   }
 }
 

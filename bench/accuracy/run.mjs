@@ -38,21 +38,14 @@
 // known of two that have to be given.
 // One JSON line per row in build/bench/accuracy.jsonl.
 import { spawn } from 'node:child_process';
-import {
-  appendFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { cpus, loadavg, tmpdir } from 'node:os';
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import { Daemon, output } from '../daemon.mjs';
+import { Daemon } from '../daemon.mjs';
 import { datasetFolder } from '../datasets.mjs';
+import { deviation, mean, record } from '../record.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -202,14 +195,7 @@ async function follow(daemon, id, title) {
 
 async function train(daemon, folder, dataset, name, variant, seed) {
   const id = `${dataset}-${name}-${nameOf(variant).replace(/[=:]/g, '-').toLowerCase()}-${seed}`;
-  const file = join(folder, `${id}.json`);
-  const spec = specOf(dataset, name, variant, seed);
-  writeFileSync(
-    file,
-    JSON.stringify({ api_version: 'gnnd/v1', kind: 'Job', metadata: { name: id }, spec }),
-  );
-  const set = options.set.flatMap((assignment) => ['--set', assignment]);
-  daemon.gnnctl('job', 'create', '-f', file, '--quiet', ...set);
+  daemon.create(folder, id, specOf(dataset, name, variant, seed), options.set);
   const moments = await follow(daemon, id, `${dataset} ${name} ${nameOf(variant)} seed ${seed}`);
   const { result, epochs } = daemon.succeeded(id);
   // Set-up aside: from the first epoch's start on.
@@ -244,15 +230,6 @@ async function runOf(kept, dataset, name, variant, seed, start) {
   return run;
 }
 
-const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
-
-function deviation(values) {
-  if (values.length < 2) return 0;
-  const middle = mean(values);
-  const squares = values.reduce((sum, value) => sum + (value - middle) ** 2, 0);
-  return Math.sqrt(squares / (values.length - 1));
-}
-
 /** Wall seconds until a run is as good as S = 0 ended, but for the tolerance; infinite if never. */
 function secondsTo(run, goal) {
   const at = run.vals.findIndex((val) => val >= goal.val - changeTolerance);
@@ -268,8 +245,7 @@ function timeRatio(runs, plain) {
 function rowOf(dataset, name, variant, runs, plain) {
   const tests = runs.map(({ test }) => test);
   const test = mean(tests);
-  const row = {
-    bench: 'accuracy',
+  return record('accuracy', {
     dataset,
     model: name,
     seeds: runs.length,
@@ -283,13 +259,7 @@ function rowOf(dataset, name, variant, runs, plain) {
     val: mean(runs.map(({ val }) => val)),
     runs,
     reference: references[dataset].accuracy,
-    machine: `${cpus()[0]?.model ?? 'unknown processor'}, ${cpus().length} cores`,
-    commit: output('git', ['rev-parse', '--short', 'HEAD']),
-    load: Number(loadavg()[0]?.toFixed(1)),
-  };
-  mkdirSync('build/bench', { recursive: true });
-  appendFileSync('build/bench/accuracy.jsonl', `${JSON.stringify(row)}\n`);
-  return row;
+  });
 }
 
 function print(rows) {

@@ -7,19 +7,12 @@
 // A made graph of ten edges a node. Each daemon is a fresh one, so that its first job reads all
 // files; the second job finds them unchanged. Goal: at most 2 %. One JSON line a job in
 // build/bench/damage.jsonl.
-import {
-  appendFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { cpus, loadavg, tmpdir } from 'node:os';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Daemon, output } from '../daemon.mjs';
+import { Daemon } from '../daemon.mjs';
+import { record } from '../record.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -81,12 +74,7 @@ function run(daemon, folder, id) {
     training: { epochs: Number(options.epochs), batch_size: 1000 },
     evaluation: { every_epochs: 0 },
   };
-  const file = join(folder, `${id}.json`);
-  const job = { api_version: 'gnnd/v1', kind: 'Job', metadata: { name: id }, spec };
-  writeFileSync(file, JSON.stringify(job));
-  daemon.gnnctl('job', 'create', '-f', file, '--quiet');
-  daemon.gnnctl('job', 'wait', id, '--quiet');
-  const { uid, startTime, endTime } = daemon.succeeded(id);
+  const { uid, startTime, endTime } = daemon.train(folder, id, spec);
   const log = join(folder, 'state', 'jobs', uid, 'attempts', '1', 'log', 'load.log');
   // Nothing is read, and nobody writes it, where the files are as they were.
   const text = existsSync(log) ? readFileSync(log, 'utf8').trim() : '';
@@ -105,16 +93,12 @@ function report(what, { jobSeconds, readSeconds }, bytes) {
     `${what.padEnd(8)} job ${jobSeconds.toFixed(1)} s, files read ${readSeconds.toFixed(2)} s` +
       ` = ${(100 * share).toFixed(2)} %${speed}\n`,
   );
-  const where = { machine: cpus()[0]?.model, cores: cpus().length, load: loadavg()[0] };
-  const commit = output('git', ['rev-parse', '--short', 'HEAD']);
-  const line = { bench: 'damage', what, bytes, jobSeconds, readSeconds, share, ...options };
-  appendFileSync('build/bench/damage.jsonl', `${JSON.stringify({ ...line, ...where, commit })}\n`);
+  record('damage', { what, bytes, jobSeconds, readSeconds, share, ...options });
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'gnnd-bench-damage-'));
 const daemon = new Daemon();
 try {
-  mkdirSync('build/bench', { recursive: true });
   process.stdout.write(`load ${loadavg()[0].toFixed(1)}\n`);
   writeGraph(join(folder, 'source'));
   await daemon.start(folder);

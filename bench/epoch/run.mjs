@@ -25,13 +25,13 @@
 // run with a worker there.
 // One JSON line per contestant in build/bench/epoch.jsonl.
 import { spawn } from 'node:child_process';
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Daemon, LineChild, output } from '../daemon.mjs';
 import { graphFolder } from '../datasets.mjs';
-import { median } from '../median.mjs';
+import { median } from '../record.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -119,10 +119,7 @@ class Gnnd {
       resources: { devices: Number(options.devices) },
     };
     if (options.staleness !== undefined) spec.training.staleness = Number(options.staleness);
-    const file = join(folder, `${id}.json`);
-    const job = { api_version: 'gnnd/v1', kind: 'Job', metadata: { name: id }, spec };
-    writeFileSync(file, JSON.stringify(job));
-    daemon.gnnctl('job', 'create', '-f', file, '--quiet');
+    daemon.create(folder, id, spec);
     const wait = daemon.command('job', 'wait', id, '--quiet');
     const waiting = spawn(process.execPath, wait, { stdio: 'ignore' });
     let ended = false;

@@ -25,12 +25,13 @@
 //
 // Graphs are those of bench/peers/graphs.py.
 // One JSON line per row in build/bench/history.jsonl.
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, loadavg, tmpdir } from 'node:os';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Daemon, output } from '../daemon.mjs';
+import { Daemon } from '../daemon.mjs';
 import { datasetFolder } from '../datasets.mjs';
+import { deviation, mean, record } from '../record.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -101,7 +102,6 @@ function sourceOf(dataset) {
 
 function train(daemon, folder, dataset, way, seed) {
   const id = `${dataset}-${way.name}-${seed}`.toLowerCase().replace(/\W+/g, '-');
-  const file = join(folder, `${id}.json`);
   const spec = {
     dataset,
     ...learningOf(dataset),
@@ -117,11 +117,7 @@ function train(daemon, folder, dataset, way, seed) {
     resources: { devices: 2 },
     placement: { policy: 'FIXED', samplers: 1, standby: 'OFF' },
   };
-  const job = { api_version: 'gnnd/v1', kind: 'Job', metadata: { name: id }, spec };
-  writeFileSync(file, JSON.stringify(job));
-  const set = options.set.flatMap((assignment) => ['--set', assignment]);
-  daemon.gnnctl('job', 'create', '-f', file, '--wait', '--quiet', ...set);
-  const { result, epochs } = daemon.succeeded(id);
+  const { result, epochs } = daemon.train(folder, id, spec, options.set);
   const times = epochs.flatMap(({ executorTimes }) => executorTimes ?? []);
   const sum = (key) => times.reduce((total, one) => total + Number(one[key] ?? 0), 0);
   const [cached, read, pruned] = ['cachedRows', 'readRows', 'prunedRows'].map(sum);
@@ -141,20 +137,10 @@ function train(daemon, folder, dataset, way, seed) {
   };
 }
 
-const mean = (values) => values.reduce((total, value) => total + value, 0) / values.length;
-
-function deviation(values) {
-  if (values.length < 2) return 0;
-  const middle = mean(values);
-  const squares = values.reduce((total, value) => total + (value - middle) ** 2, 0);
-  return Math.sqrt(squares / (values.length - 1));
-}
-
 function rowOf(dataset, way, runs, plain) {
   const of = (key) => mean(runs.map((run) => run[key]));
   const batch = of('batch_ns');
-  const row = {
-    bench: 'history',
+  return record('history', {
     dataset,
     way: way.name,
     is_goal: way.isGoal === true,
@@ -172,13 +158,7 @@ function rowOf(dataset, way, runs, plain) {
     step: batch / mean(plain.map(({ batch_ns }) => batch_ns)),
     runs,
     set: options.set,
-    machine: `${cpus()[0]?.model ?? 'unknown processor'}, ${cpus().length} cores`,
-    commit: output('git', ['rev-parse', '--short', 'HEAD']),
-    load: Number(loadavg()[0]?.toFixed(1)),
-  };
-  mkdirSync('build/bench', { recursive: true });
-  appendFileSync('build/bench/history.jsonl', `${JSON.stringify(row)}\n`);
-  return row;
+  });
 }
 
 function print(rows) {

@@ -19,12 +19,13 @@
 //
 // Graphs are those of bench/peers/graphs.py.
 // One JSON line per row in build/bench/locality.jsonl.
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, loadavg, tmpdir } from 'node:os';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Daemon, output } from '../daemon.mjs';
+import { Daemon } from '../daemon.mjs';
 import { datasetFolder } from '../datasets.mjs';
+import { deviation, mean, record } from '../record.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -45,7 +46,6 @@ const numbers = (text) => text.split(',').map(Number);
 
 function train(daemon, folder, dataset, { ratio, scale }, seed) {
   const id = `${dataset}-${ratio}-${scale}-${seed}`.toLowerCase().replace(/\W+/g, '-');
-  const file = join(folder, `${id}.json`);
   const spec = {
     dataset,
     model: { type: 'GRAPHSAGE', hidden_dim: 128, dropout: 0.3 },
@@ -62,11 +62,7 @@ function train(daemon, folder, dataset, { ratio, scale }, seed) {
     resources: { devices: 2 },
     placement: { policy: 'FIXED', samplers: 1, standby: 'OFF' },
   };
-  const job = { api_version: 'gnnd/v1', kind: 'Job', metadata: { name: id }, spec };
-  writeFileSync(file, JSON.stringify(job));
-  const set = options.set.flatMap((assignment) => ['--set', assignment]);
-  daemon.gnnctl('job', 'create', '-f', file, '--wait', '--quiet', ...set);
-  const { result, epochs } = daemon.succeeded(id);
+  const { result, epochs } = daemon.train(folder, id, spec, options.set);
   const times = epochs.flatMap(({ executorTimes }) => executorTimes ?? []);
   const sum = (key) => times.reduce((total, one) => total + Number(one[key] ?? 0), 0);
   return {
@@ -78,20 +74,10 @@ function train(daemon, folder, dataset, { ratio, scale }, seed) {
   };
 }
 
-const mean = (values) => values.reduce((total, value) => total + value, 0) / values.length;
-
-function deviation(values) {
-  if (values.length < 2) return 0;
-  const middle = mean(values);
-  const squares = values.reduce((total, value) => total + (value - middle) ** 2, 0);
-  return Math.sqrt(squares / (values.length - 1));
-}
-
 function rowOf(dataset, { ratio, scale }, runs, base) {
   const of = (key) => mean(runs.map((run) => run[key]));
   const at = (key) => mean(base.map((run) => run[key]));
-  const row = {
-    bench: 'locality',
+  return record('locality', {
     ...{ dataset, ratio, scale, seeds: runs.length },
     test: of('test'),
     test_sd: deviation(runs.map(({ test }) => test)),
@@ -103,13 +89,7 @@ function rowOf(dataset, { ratio, scale }, runs, base) {
     sample: of('sample_ns') / at('sample_ns'),
     runs,
     set: options.set,
-    machine: `${cpus()[0]?.model ?? 'unknown processor'}, ${cpus().length} cores`,
-    commit: output('git', ['rev-parse', '--short', 'HEAD']),
-    load: Number(loadavg()[0]?.toFixed(1)),
-  };
-  mkdirSync('build/bench', { recursive: true });
-  appendFileSync('build/bench/locality.jsonl', `${JSON.stringify(row)}\n`);
-  return row;
+  });
 }
 
 function print(rows) {

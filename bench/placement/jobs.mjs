@@ -15,12 +15,13 @@
 //
 // Graphs are those of bench/peers/graphs.py. One JSON line per row
 // in build/bench/placement-jobs.jsonl.
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Daemon } from '../daemon.mjs';
 import { datasetFolder } from '../datasets.mjs';
+import { record } from '../record.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -47,7 +48,6 @@ function peersOf(trainers, links) {
 
 function train(daemon, folder, dataset, trainers, placement) {
   const id = `${dataset}-${trainers}-${placement}`.toLowerCase();
-  const file = join(folder, `${id}.json`);
   const spec = {
     dataset,
     model: { type: 'GRAPHSAGE', hidden_dim: 32 },
@@ -59,9 +59,7 @@ function train(daemon, folder, dataset, trainers, placement) {
     resources: { devices: trainers + 1, device_kind: 'SIM' },
     placement: { policy: 'FIXED', samplers: 1, standby: 'OFF' },
   };
-  writeFileSync(file, JSON.stringify({ api_version: 'gnnd/v1', kind: 'Job', spec }));
-  daemon.gnnctl('job', 'create', '-f', file, '--id', id, '--wait', '--quiet');
-  const job = daemon.succeeded(id);
+  const job = daemon.train(folder, id, spec);
   const times = job.epochs.flatMap(({ executorTimes }) => executorTimes ?? []);
   const sum = (key) => times.reduce((total, one) => total + Number(one[key] ?? 0), 0);
   const plan = JSON.parse(daemon.gnnctl('job', 'plan', id, '-o', 'json'));
@@ -99,7 +97,6 @@ async function measure(dataset, trainers, links) {
 
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const problems = [];
-mkdirSync('build/bench', { recursive: true });
 const columns = ['graph, Trainers, links', 'plain MiB', 'placed MiB', 'peers', 'host', 'EXPECTED'];
 process.stdout.write(`| ${columns.join(' | ')} |\n${'|---'.repeat(columns.length)}|\n`);
 for (const dataset of options.datasets.split(',')) {
@@ -116,8 +113,8 @@ for (const dataset of options.datasets.split(',')) {
       const cells = [plainMib.toFixed(1), placedMib.toFixed(1)];
       cells.push(percent(placed.peer), percent(placed.host), percent(placed.expected ?? 1));
       process.stdout.write(`| ${where} | ${cells.join(' | ')} |\n`);
-      const line = { dataset, trainers, links, ...options, plainMib, placedMib, plain, placed };
-      appendFileSync('build/bench/placement-jobs.jsonl', `${JSON.stringify(line)}\n`);
+      const found = { plainMib, placedMib, plain, placed };
+      record('placement-jobs', { ...options, dataset, trainers, links, ...found });
     }
   }
 }

@@ -12,12 +12,13 @@
 // epoch and judged by others).
 //
 // Graphs are those of bench/peers/graphs.py. One JSON line per row in build/bench/placement.jsonl.
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Daemon } from '../daemon.mjs';
 import { datasetFolder } from '../datasets.mjs';
+import { record } from '../record.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -73,7 +74,6 @@ async function main() {
   const problems = [];
   try {
     await daemon.start(folder, 1);
-    mkdirSync('build/bench', { recursive: true });
     for (const dataset of options.datasets.split(',')) {
       daemon.gnnctl('dataset', 'import', '--id', dataset, '--quiet', datasetFolder(dataset));
       const { ratio, epochs, svg } = options;
@@ -86,8 +86,8 @@ async function main() {
       for (const { devices, links, found: by } of rows) {
         for (const way of ways) {
           const { hostBytes, peerBytes, extractNs } = by[way];
-          const line = { dataset, ratio, devices, links, way, hostBytes, peerBytes, extractNs };
-          appendFileSync('build/bench/placement.jsonl', `${JSON.stringify(line)}\n`);
+          const cost = { hostBytes, peerBytes, extractNs };
+          record('placement', { dataset, ratio, devices, links, way, ...cost });
         }
       }
     }

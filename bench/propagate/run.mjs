@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { loadCore } from '../../dist/native/load.js';
 import { datasetFolder } from '../datasets.mjs';
-import { median } from '../median.mjs';
+import { median } from '../record.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

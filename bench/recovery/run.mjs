@@ -5,12 +5,12 @@
 //
 // Cora on two devices, killed while a job trains. Goal: nothing is left after 2 seconds. One JSON
 // line in build/bench/recovery.jsonl.
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { cpus, loadavg, tmpdir } from 'node:os';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Daemon, output } from '../daemon.mjs';
-import { median } from '../median.mjs';
+import { Daemon } from '../daemon.mjs';
+import { median, record } from '../record.mjs';
 
 const { values: options } = parseArgs({ options: { rounds: { type: 'string', default: '5' } } });
 
@@ -68,11 +68,7 @@ async function main() {
   process.stdout.write(`load ${loadavg()[0].toFixed(1)}\n`);
   process.stdout.write(`executors are gone after   ${shown(goneMs)}\n`);
   process.stdout.write(`the next daemon is ready   ${shown(readyMs)}\n`);
-  mkdirSync('build/bench', { recursive: true });
-  const where = { machine: cpus()[0]?.model, cores: cpus().length, load: loadavg()[0] };
-  const commit = output('git', ['rev-parse', '--short', 'HEAD']);
-  const line = JSON.stringify({ bench: 'recovery', goneMs, readyMs, ...where, commit });
-  appendFileSync('build/bench/recovery.jsonl', `${line}\n`);
+  record('recovery', { goneMs, readyMs });
 }
 
 await main();

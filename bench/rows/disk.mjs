@@ -13,11 +13,10 @@
 // both. Goal: 80 %. Also says the peak of each process's own memory. One line of JSON goes to
 // build/bench/rows-disk.jsonl. By default it needs 8 GB of disk.
 import * as fs from 'node:fs';
-import { cpus } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Daemon, MemoryGroup, output } from '../daemon.mjs';
-import { median } from '../median.mjs';
+import { median, record } from '../record.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -56,9 +55,6 @@ function diskRate(folder) {
 
 async function measure(daemon, group, work) {
   daemon.gnnctl('dataset', 'import', '--id', 'wide', '--quiet', join(work, 'graph'));
-  const file = join(work, 'job.json');
-  const job = { api_version: 'gnnd/v1', kind: 'Job', metadata: { name: 'wide' }, spec };
-  fs.writeFileSync(file, JSON.stringify(job));
   let startMs = performance.now();
   daemon.gnnctl('dataset', 'propagate', 'wide', '--hops', String(hops), '--quiet');
   const propagateSeconds = (performance.now() - startMs) / 1000;
@@ -67,24 +63,22 @@ async function measure(daemon, group, work) {
   const rows = join(propagations, id, 'rows');
   const disk = [diskRate(rows)];
   startMs = performance.now();
-  daemon.gnnctl('job', 'create', '-f', file, '--quiet', '--wait');
+  const job = daemon.train(work, 'wide', spec);
   const jobSeconds = (performance.now() - startMs) / 1000;
   disk.push(diskRate(rows));
-  const { epochs: reports, effectiveSpec, result } = daemon.succeeded('wide');
+  const { epochs: reports, effectiveSpec, result } = job;
   const plan = JSON.parse(daemon.gnnctl('job', 'plan', 'wide', '--output', 'json'));
   const seconds = reports.slice(1, -1).map(({ durationMs }) => Number(durationMs) / 1000);
   const trained = Math.floor(0.8 * nodes);
   const epochBytes = trained * columns * 4 * (hops + 1);
   const rate = epochBytes / median(seconds);
   return {
-    ...{ bench: 'rows-disk', nodes, columns, hops, memoryGib: Number(options.memory) },
+    ...{ nodes, columns, hops, memoryGib: Number(options.memory) },
     ...{ rowBytes: nodes * columns * 4 * (hops + 1), tier: plan.rows?.tier },
     ...{ chunk: effectiveSpec.training.rowChunk, propagateSeconds, jobSeconds },
     ...{ epochSeconds: median(seconds), rate, disk, share: rate / Math.max(...disk) },
     peakBytes: group.peakBytes(),
     accuracy: result?.testAccuracyBest,
-    machine: `${cpus()[0]?.model ?? 'unknown processor'}, ${cpus().length} cores`,
-    commit: output('git', ['rev-parse', '--short', 'HEAD']),
   };
 }
 
@@ -112,8 +106,7 @@ async function main() {
         `${(100 * line.share).toFixed(0)} % of the disk's ${line.disk.map(mib).join(' and ')} ` +
         `in sequence (goal ${100 * goal} %)`,
     );
-    fs.mkdirSync('build/bench', { recursive: true });
-    fs.appendFileSync('build/bench/rows-disk.jsonl', `${JSON.stringify(line)}\n`);
+    record('rows-disk', line);
     if (line.share < goal) process.exitCode = 1;
   } finally {
     await daemon.end();

@@ -12,12 +12,12 @@
 // what the memory gives to the same lines. Goals: 10 times as fast as the DataLoader and twice as
 // fast as index_select; 90 % of the memory. Lines go to
 // build/bench/rows-loading.jsonl. Needs a PyTorch (GNND_PYTHON).
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { cpus, tmpdir } from 'node:os';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { output } from '../daemon.mjs';
-import { median } from '../median.mjs';
+import { median, record } from '../record.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -90,11 +90,7 @@ function tell(model, m) {
     index_select: m.index_select / fastest,
     assembly: share,
   };
-  const machine = `${cpus()[0]?.model ?? 'unknown processor'}, ${cpus().length} cores`;
-  const commit = output('git', ['rev-parse', '--short', 'HEAD']);
-  const line = { bench: 'rows-loading', model, options, ...m, met, goals, machine, commit };
-  mkdirSync('build/bench', { recursive: true });
-  appendFileSync('build/bench/rows-loading.jsonl', `${JSON.stringify(line)}\n`);
+  record('rows-loading', { model, options, ...m, met, goals });
   for (const [name, goal] of Object.entries(goals)) {
     if (met[name] >= goal) continue;
     say(`missed: ${name} ${met[name].toFixed(2)}, goal ${goal}`);

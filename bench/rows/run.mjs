@@ -22,12 +22,13 @@
 //
 // Graphs are those of bench/peers/graphs.py; the reference is known of two that have to be given.
 // One JSON line per row in build/bench/rows.jsonl.
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, tmpdir } from 'node:os';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Daemon, output } from '../daemon.mjs';
 import { datasetFolder } from '../datasets.mjs';
+import { deviation, mean, record } from '../record.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -105,27 +106,12 @@ function sortedSource(dataset) {
 
 function train(dataset, name, model, shuffle, seed) {
   const id = `${dataset}-${name.replaceAll(' ', '-')}-${seed}`;
-  const file = join(folder, `${id}.json`);
   const spec = specOf(dataset, model, shuffle, seed);
-  const job = { api_version: 'gnnd/v1', kind: 'Job', metadata: { name: id }, spec };
-  writeFileSync(file, JSON.stringify(job));
-  const set = options.set.flatMap((assignment) => ['--set', assignment]);
-  daemon.gnnctl('job', 'create', '-f', file, '--quiet', '--wait', ...set);
-  const { result, epochs } = daemon.succeeded(id);
+  const { result, epochs } = daemon.train(folder, id, spec, options.set);
   const [val, test] = [100 * result.bestValAccuracy, 100 * result.testAccuracyBest];
   const durations = epochs.map(({ durationMs }) => Number(durationMs) / 1000);
   process.stderr.write(`${id}: val ${val.toFixed(2)} test ${test.toFixed(2)}\n`);
   return { val, test, epoch: result.bestEpoch, epochSeconds: mean(durations) };
-}
-
-const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
-
-function deviation(values) {
-  if (values.length < 2) return 0;
-  const middle = mean(values);
-  return Math.sqrt(
-    mean(values.map((value) => (value - middle) ** 2)) * (values.length / (values.length - 1)),
-  );
 }
 
 function measure(dataset, name, model, shuffle) {
@@ -133,18 +119,13 @@ function measure(dataset, name, model, shuffle) {
     train(dataset, name, model, shuffle, at + 1),
   );
   const tests = runs.map(({ test }) => test);
-  const row = {
-    ...{ bench: 'rows', dataset, name, seeds, spec: specOf(dataset, model, shuffle, 1) },
+  return record('rows', {
+    ...{ dataset, name, seeds, spec: specOf(dataset, model, shuffle, 1) },
     ...{ set: options.set, test: mean(tests), testDeviation: deviation(tests) },
     val: mean(runs.map(({ val }) => val)),
     epochSeconds: mean(runs.map(({ epochSeconds }) => epochSeconds)),
     runs,
-    machine: `${cpus()[0]?.model ?? 'unknown processor'}, ${cpus().length} cores`,
-    commit: output('git', ['rev-parse', '--short', 'HEAD']),
-  };
-  mkdirSync('build/bench', { recursive: true });
-  appendFileSync('build/bench/rows.jsonl', `${JSON.stringify(row)}\n`);
-  return row;
+  });
 }
 
 function print(title, rows, changeFrom) {

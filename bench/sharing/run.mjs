@@ -20,13 +20,13 @@
 // batches and, where it also samples, the topology leave. Figures are medians of an epoch's seconds
 // without its evaluation, the first epoch of each job left out. One JSON line a way in
 // build/bench/sharing.jsonl.
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, loadavg, tmpdir } from 'node:os';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Daemon, output } from '../daemon.mjs';
+import { Daemon } from '../daemon.mjs';
 import { graphFolder } from '../datasets.mjs';
-import { median } from '../median.mjs';
+import { median, record } from '../record.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -62,15 +62,7 @@ function specOf(way, { memoryBytes, staleness, round }) {
 /** Runs one job; seconds of its epochs, the share of rows cached, and the plan's words. */
 function run(daemon, folder, way, setting) {
   const id = `${way}-${setting.memoryBytes}-${setting.staleness}-${setting.round}`;
-  const file = join(folder, `${id}.json`);
-  const spec = specOf(way, setting);
-  writeFileSync(
-    file,
-    JSON.stringify({ api_version: 'gnnd/v1', kind: 'Job', metadata: { name: id }, spec }),
-  );
-  daemon.gnnctl('job', 'create', '-f', file, '--quiet');
-  daemon.gnnctl('job', 'wait', id, '--quiet');
-  const job = daemon.succeeded(id);
+  const job = daemon.train(folder, id, specOf(way, setting));
   const plan = JSON.parse(daemon.gnnctl('job', 'plan', id, '--output', 'json'));
   // An epoch's duration is without evaluations.
   const seconds = job.epochs.slice(1).map(({ durationMs }) => Number(durationMs) / 1000);
@@ -87,7 +79,6 @@ async function main() {
       await daemon.start(join(folder, devices), Number(devices));
       daemon.gnnctl('dataset', 'import', '--id', 'graph', '--quiet', dataset);
     }
-    mkdirSync('build/bench', { recursive: true });
     for (const memory of options.memory.split(',')) {
       for (const staleness of [0, 2]) {
         const memoryBytes = Number.parseInt(memory, 10) * mebibyte;
@@ -130,14 +121,8 @@ function report(memory, staleness, found) {
     process.stdout.write(
       `${way.padEnd(14)}${seconds.toFixed(3)} s an epoch${beside}, ${cacheRows} rows cached\n`,
     );
-    const line = { bench: 'sharing', way, memory, staleness, ...options, epoch_s: seconds };
-    const where = { machine: cpus()[0]?.model, cores: cpus().length, load: loadavg()[0] };
-    const commit = output('git', ['rev-parse', '--short', 'HEAD']);
     const facts = { predicted_s: predicted, cache_rows: cacheRows, chosen: plan.way };
-    appendFileSync(
-      'build/bench/sharing.jsonl',
-      `${JSON.stringify({ ...line, ...facts, ...where, commit })}\n`,
-    );
+    record('sharing', { way, memory, staleness, ...options, epoch_s: seconds, ...facts });
   }
   const ways = Object.keys(predictable);
   const fastest = ways.reduce((best, way) => (times[way] < times[best] ? way : best));
