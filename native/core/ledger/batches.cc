@@ -22,7 +22,7 @@ void RaiseTo(std::atomic<uint64_t>& word, uint64_t value, std::memory_order orde
 }  // namespace
 
 uint32_t OwnerOf(const Segment& segment, ExecutorId id) {
-  // The broken rule: an owner that a respawned executor has again.
+  // The broken rule: a respawned executor gets an old owner's number.
   if (GNND_BROKEN("owner-is-incarnation")) {
     return segment.executor(id.row).device.load(std::memory_order_relaxed) + 1;
   }
@@ -51,13 +51,13 @@ Batches::Batches(Segment& segment, ExecutorId id)
 
 LedgerWord Batches::EntryOf(uint64_t batch) const {
   GNND_VISIT();
-  // Acquire: pairs with the release of whoever made the transition that is seen.
+  // Acquire: pairs with the release of the executor whose transition is seen.
   const uint64_t word = segment_.ledger(shape_.IndexOfBatch(batch)).load(std::memory_order_acquire);
   return LedgerWord::OfBatch(word, shape_.EpochOfBatch(batch), shape_.born_ready);
 }
 
 uint64_t Batches::Frontier() const {
-  // Nobody claims what is born READY: all that may be claimed may be taken.
+  // Batches that are born READY are never claimed: all that may be claimed may be taken.
   if (shape_.born_ready) return segment_.ClaimEnd(segment_.Version());
   // Acquire: pairs with the raise in Reserve, which comes before the batch's publication.
   return segment_.queue().claim_frontier.value.load(std::memory_order_acquire);
@@ -65,7 +65,7 @@ uint64_t Batches::Frontier() const {
 
 std::optional<uint64_t> Batches::FirstPending() {
   if (shape_.born_ready) return std::nullopt;
-  // The count of reclaims first: one that comes later wakes us, and then it is seen.
+  // Reads the count of reclaims first: a later reclaim wakes us, and then it is seen.
   const uint64_t reclaims = segment_.header().reclaims.value.load(std::memory_order_acquire);
   const uint64_t version = segment_.Version();
   const uint64_t head = shape_.CommittedBatches(version);
@@ -111,8 +111,8 @@ std::optional<uint64_t> Batches::Claim() {
     }
     GNND_FAILPOINT("claim.after");
     Reserve(*batch);
-    // A step wakes as many Samplers as it frees slots; where it frees room for more of them, or one
-    // that it woke had other things to do, each that claims wakes the next.
+    // A step wakes as many Samplers as it frees slots. If it frees room for more, or a woken
+    // Sampler had other things to do, each Sampler that claims wakes the next.
     EventWord& event = segment_.queue().sampler_event.word;
     if (event.anybody_sleeps() && Claimable() && !GNND_BROKEN("claim-wakes-next")) {
       event.Notify(kNewsBatch, 1);
@@ -127,7 +127,7 @@ void Batches::Reserve(uint64_t batch) {
   segment_.slot_entry(shape_.SlotOf(batch))
       .bytes.store(queue.largest_counted.value.load(std::memory_order_relaxed),
                    std::memory_order_relaxed);
-  // Before the batch is published: whoever finds it READY must look this far (pairs with Frontier).
+  // Raised before publishing: whoever finds the batch READY looks this far (pairs with Frontier).
   RaiseTo(queue.claim_frontier.value, batch + 1, std::memory_order_release);
   BeginEpoch(batch);
 }
@@ -146,7 +146,7 @@ Status LeaveEntry(const Segment& segment, const EntryPlace& place, uint32_t owne
                                     : segment.eval_word(static_cast<uint32_t>(place.index));
   uint64_t old = word.load(std::memory_order_relaxed);
   const LedgerWord entry = LedgerWord::InEpoch(old, place.epoch);
-  // Release: what was written while we owned it; pairs with the acquire of whoever sees `to`.
+  // Release: what this owner wrote; pairs with the acquire of whoever sees `to`.
   if (entry.state != from || entry.owner != owner ||
       !segment.trace().Exchange(place.kind, place.index, owner, word, old,
                                 entry.With(to, 0).Pack())) {
@@ -181,7 +181,7 @@ Status Batches::Publish(uint64_t batch, uint64_t payload_bytes, uint64_t extent_
 void Batches::Announce(uint64_t batch) {
   QueueHeader& queue = segment_.queue();
   queue.standby_event.word.Notify(kNewsBatch);
-  // After the batch is READY, as seen by a step that makes it due at this moment (AnnounceStep).
+  // After the batch is READY, as a step sees it that makes it due now (AnnounceStep).
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (queue.trainer_event.word.Notify(kNewsBatch, 1) > 0) return;
   GNND_FAILPOINT("announce.nobody");
@@ -200,7 +200,7 @@ void Batches::AnnounceStep(uint64_t version) {
   if (!GNND_BROKEN("step-wakes-holders")) {
     queue.trainer_event.word.Notify(NewsOfGroup(version + shape_.staleness));
   }
-  // The version before the look, as in Announce: one of the two sees the other.
+  // Reads the version before the look, as in Announce: one of the two sees the other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::optional<uint64_t> ready = FirstReady();
   if (ready && Due(*ready) && !GNND_BROKEN("step-wakes-for-ready")) Announce(*ready);
@@ -222,7 +222,8 @@ std::optional<uint64_t> Batches::Take(Which which) {
     uint64_t old = word.load(std::memory_order_acquire);
     const LedgerWord entry = LedgerWord::OfBatch(old, shape_.EpochOfBatch(b), shape_.born_ready);
     if (entry.state != BatchState::kReady) continue;
-    if (which == Which::kDueOnly && !Due(b)) return std::nullopt;  // nor is any later one
+    if (which == Which::kDueOnly && !Due(b)) return std::nullopt;  // later ones are not, either
+                                                                   // either
     const uint64_t mine = entry.With(BatchState::kTaken, owner_).Pack();
     // Acquire: the record (Publish). Release: pairs with the daemon's look at who owns what.
     if (segment_.trace().Exchange(kBatchWord, shape_.IndexOfBatch(b), owner_, word, old, mine)) {

@@ -8,14 +8,14 @@
 #include "core/ledger/segment.h"
 #include "core/ledger/turn.h"
 
-// The daemon's hand on a segment: executors, reclaiming, commands, copies of parameters.
+// The daemon's control of a segment: executors, reclaiming, commands, copies of parameters.
 
 namespace gnnd {
 namespace {
 
 constexpr int kCopyTries = 10;
 
-// Moves one entry on if the dead one owns it in `from`; true if it did.
+// Moves an entry on if the dead executor owns it in `from`; true if it did.
 bool ReclaimEntry(const Segment& segment, LedgerTrace::Word kind, uint64_t index, uint32_t owner,
                   BatchState from, BatchState to) {
   std::atomic<uint64_t>& word = kind == LedgerTrace::Word::kBatch
@@ -78,7 +78,7 @@ Result<ExecutorId> Segment::RegisterExecutor(Role role, uint32_t device_index) {
   entry.role.store(static_cast<uint32_t>(role), std::memory_order_relaxed);
   entry.device.store(device_index, std::memory_order_relaxed);
   entry.registered_ns.store(MonotonicNs(), std::memory_order_relaxed);
-  // Release: pairs with the acquire in Snapshot and Reclaim; the row is complete once it has this.
+  // Release: pairs with the acquire in Snapshot and Reclaim; the incarnation completes the row.
   entry.incarnation.store(incarnation, std::memory_order_release);
   header_->next_incarnation.store(incarnation, std::memory_order_relaxed);
   header_->next_row.store(row + 1, std::memory_order_release);
@@ -151,7 +151,7 @@ void Segment::SetStandby(StandbyPolicy policy, bool armed) {
 }
 
 void Segment::SetEstimates(const StandbyEstimates& estimates) {
-  // No order between the four: each is an estimate on its own, and bits do not depend on them.
+  // The four need no order: each is an estimate on its own, and bits do not depend on them.
   header_->t_s_ns.store(estimates.t_s_ns, std::memory_order_relaxed);
   header_->t_t_ns.store(estimates.t_t_ns, std::memory_order_relaxed);
   header_->t_t_prime_ns.store(estimates.t_t_prime_ns, std::memory_order_relaxed);
@@ -202,9 +202,9 @@ Result<uint32_t> Segment::CopyBestParameters(std::span<float> out) const {
     GNND_FAILPOINT("best.before_copy");
     std::memcpy(out.data(), held.data(), out.size_bytes());
     std::atomic_thread_fence(std::memory_order_acquire);
-    // While this epoch is still the best one, nobody has begun to write its buffer: a better one
-    // writes the other buffer first. The buffer alone would say nothing: two better ones later it
-    // is the best again.
+    // While this epoch is still the best one, nobody has begun to write its buffer: a better epoch
+    // writes the other buffer first. The buffer's number alone would not do, because two better
+    // epochs later it is the best again.
     if (epoch(*LastEvaluated()).best_epoch == best_epoch) return EpochNumber(best_epoch);
   }
   return Status(Code::kAborted, "evaluations overtook the copy");

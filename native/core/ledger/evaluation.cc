@@ -15,7 +15,7 @@ Evaluations::Evaluations(Segment& segment, ExecutorId id)
     : segment_(segment), owner_(OwnerOf(segment, id)) {}
 
 LedgerWord Evaluations::EntryOf(const EvalRun& run, uint32_t word) const {
-  // Acquire: pairs with Finish, so that the rows of a chunk that is done are visible.
+  // Acquire: pairs with Finish, so that the rows of a finished chunk are visible.
   return LedgerWord::InEpoch(segment_.eval_word(word).load(std::memory_order_acquire), run.number);
 }
 
@@ -29,12 +29,12 @@ Evaluations::Offer Evaluations::Look(const EvalRun& run, const EvalShape& shape)
     const auto state = [&](uint32_t chunk) {
       return EntryOf(run, WordOf(shape, phase_, chunk)).state;
     };
-    // A word of a later run says that this one is over: COMMITTED, which is done, too.
+    // A word of a later run means that this one is over: COMMITTED, which counts as done.
     while (done_ < shape.chunks && state(done_) >= BatchState::kTrained) ++done_;
     next_ = std::max(next_, done_);
     while (next_ < shape.chunks && state(next_) != BatchState::kPending) ++next_;
     if (next_ == shape.chunks) {
-      // What was passed may have come back: given back, or reclaimed.
+      // A chunk that was passed may be PENDING again: given back, or reclaimed.
       next_ = done_;
       while (next_ < shape.chunks && state(next_) != BatchState::kPending) ++next_;
     }
@@ -104,7 +104,7 @@ Status Evaluations::Finish(const EvalRun& run, const EvalShape& shape, const Off
     return Status(Code::kInternal, "a chunk counted " + std::to_string(result.classes.size()) +
                                        " classes of " + std::to_string(classes.size()));
   }
-  // All that was there of an earlier run, or of an owner that died, goes.
+  // Clears everything from an earlier run, or from an owner that died.
   if (counts) std::ranges::copy(result.classes, classes.begin());
   if (!counts) std::ranges::fill(classes, ClassCounts{});
   EvalSums& shared = segment_.eval_sums(word);
@@ -114,12 +114,12 @@ Status Evaluations::Finish(const EvalRun& run, const EvalShape& shape, const Off
   shared.values = result.values;
   shared.absolute_error = result.absolute_error;
   shared.squared_error = result.squared_error;
-  // Release: a snapshot that finds these rows finds also that the chunk was taken for this run.
+  // Release: a snapshot that reads these rows also sees that the chunk was taken for this run.
   std::atomic_ref(shared.rows).store(result.rows, std::memory_order_release);
   GNND_FAILPOINT("evaluate.before_done");
   GNND_TRY(Leave(run, word, BatchState::kTrained, "finishing a chunk of an evaluation"));
   GNND_FAILPOINT("evaluate.after_done");
-  segment_.WakeTrainers();  // some may wait for the last one of the phase
+  segment_.WakeTrainers();  // some may wait for the last chunk of the phase
   return Status::Ok();
 }
 

@@ -5,7 +5,7 @@ namespace {
 
 constexpr uint64_t kLineBytes = 64;
 
-// Hands out consecutive places.
+// Hands out consecutive offsets.
 class Cursor {
  public:
   uint64_t Take(uint64_t bytes, uint64_t alignment) {
@@ -26,7 +26,7 @@ Layout Layout::Of(const SegmentConfig& config) {
   layout.parameter_stride = RoundUp(config.parameter_floats * sizeof(float), kLineBytes);
   layout.optimizer_stride = RoundUp(config.optimizer_floats * sizeof(float), kLineBytes);
   const bool predicts = config.compensation == StalenessCompensation::kPredict;
-  // A prediction reads the state of the same version as the parameters, so it lives as long.
+  // A prediction reads the optimizer state of its parameters' version, so both live as long.
   layout.optimizer_buffers = predicts ? uint64_t{config.staleness} + 2 : 2;
   Cursor cursor;
   cursor.Take(sizeof(SegmentHeader), kLineBytes);

@@ -16,12 +16,12 @@
 namespace gnnd {
 
 enum class BatchState : uint32_t {
-  kPending = 0,    // to be sampled; of the evaluation: to be done
+  kPending = 0,    // to be sampled or, for the evaluation, to be done
   kClaimed = 1,    // a Sampler makes the record
   kReady = 2,      // the record is complete and immutable
-  kTaken = 3,      // a Trainer works on it; of the evaluation: likewise
+  kTaken = 3,      // a Trainer works on it, or on the evaluation
   kTrained = 4,    // the gradient lies in the ring; nobody owns it
-  kCommitted = 5,  // its group is part of the model; of the evaluation: its report is recorded
+  kCommitted = 5,  // its group is part of the model, or the evaluation's report is recorded
 };
 inline constexpr uint32_t kNumBatchStates = 6;
 
@@ -50,8 +50,8 @@ struct LedgerWord {
            static_cast<uint64_t>(epoch) << kOwnerBits | owner;
   }
 
-  // The word as an epoch sees it: an earlier tag means untouched; a later one means that this epoch
-  // is over, which a reader with an old version may meet.
+  // The word as seen from an epoch: an earlier tag means untouched; a later one means that this
+  // epoch is over, which a reader with an old version may meet.
   static constexpr LedgerWord InEpoch(uint64_t word, uint64_t epoch) {
     const LedgerWord entry = Unpack(word);
     if (entry.epoch == epoch) return entry;
@@ -60,7 +60,7 @@ struct LedgerWord {
                       static_cast<uint32_t>(epoch), 0};
   }
 
-  // The same for the word of a batch: one that no Sampler makes is READY from the start.
+  // A batch's word as seen from an epoch; batches that no Sampler makes are READY from the start.
   static constexpr LedgerWord OfBatch(uint64_t word, uint64_t epoch, bool born_ready) {
     LedgerWord entry = InEpoch(word, epoch);
     if (born_ready && entry.state == BatchState::kPending) entry.state = BatchState::kReady;
@@ -72,15 +72,15 @@ struct LedgerWord {
     return LedgerWord{new_state, attempt, epoch, new_owner};
   }
 
-  // What the daemon makes of a dead owner's entry: free again, and one attempt more.
+  // A dead owner's entry as the daemon frees it, with one attempt more.
   constexpr LedgerWord Reclaimed(BatchState new_state) const {
     return LedgerWord{new_state, attempt < kMaxAttempt ? attempt + 1 : attempt, epoch, 0};
   }
 };
 static_assert(3 + kAttemptBits + kEpochBits + kOwnerBits == 64);
 
-// The turn word of a device that a Sampler and a standby Trainer share: whose it is, and who is
-// there to hand it to. One atomic integer, so that nobody hands over to one that has just gone.
+// The turn word of a device that a Sampler and a standby Trainer share: who has the turn, and who
+// is there to get it. One atomic integer, so that nobody hands over to one that has just gone.
 //   bit 0  the standby Trainer holds the device (else the Sampler)
 //   bit 1  a standby Trainer is in its loop
 //   bit 2  no Sampler will come (back) on this device

@@ -32,7 +32,7 @@ bool QueueAccount::Settle(const Segment& segment, uint64_t batch, uint64_t* rese
   const JobShape& shape = segment.shape();
   const uint64_t word = segment.ledger(shape.IndexOfBatch(batch)).load(std::memory_order_acquire);
   const BatchState state = LedgerWord::InEpoch(word, shape.EpochOfBatch(batch)).state;
-  if (state == BatchState::kPending) return false;  // reclaimed, or its claim comes just now
+  if (state == BatchState::kPending) return false;  // reclaimed, or its claim is under way
   const uint64_t bytes =
       segment.slot_entry(shape.SlotOf(batch)).bytes.load(std::memory_order_relaxed);
   if (state == BatchState::kClaimed) {

@@ -25,7 +25,7 @@ void RowShares::Publish(uint32_t device, const SharedRows& rows) const {
     GNND_FAILPOINT("share.writing");
   }
   GNND_FAILPOINT("share.before_owner");
-  // Pairs with the acquires of OwnerOf: the rows, and what opens them, come before.
+  // Pairs with the acquires of OwnerOf: the rows and their handle are written before.
   share.owner.store(rows.owner, std::memory_order_release);
   GNND_FAILPOINT("share.after_owner");
 }
@@ -54,7 +54,7 @@ std::optional<SharedRows> RowShares::Of(uint32_t device) const {
     GNND_FAILPOINT("share.reading");
   }
   rows.handle = std::bit_cast<gnnd_device_handle>(words);
-  // Loads before stay before: the next owner writes only after this one's name is gone.
+  // Keeps the loads above before the next one: a new owner writes only after this name is gone.
   std::atomic_thread_fence(std::memory_order_acquire);
   if (GNND_BROKEN("share-looks-again")) return rows;
   if (share.owner.load(std::memory_order_relaxed) != rows.owner) return std::nullopt;

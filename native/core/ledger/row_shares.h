@@ -6,11 +6,11 @@
 #include "core/ledger/segment.h"
 #include "include/gnnd/device_plugin.h"
 
-// Which feature rows the Trainers of a job let each other read, where a placement spreads them over
-// linked devices: an entry a device. Its Trainer writes the entry before it trains and its own
-// incarnation last; the daemon takes that away once it has reaped the process. So who reads an
-// owner reads what is that owner's, and who reads the same owner again may go on using it. Readers
-// that find none read the host's rows: nobody waits for another one's rows, ever.
+// The feature rows that a job's Trainers let each other read if a placement spreads rows over
+// linked devices: one entry per device. Its Trainer writes the entry before it trains, and its own
+// incarnation last; the daemon removes the incarnation once it has reaped the process. So what a
+// reader finds beside an owner is that owner's, and may be used while the owner stays the same.
+// Readers that find no owner read the host's rows, and never wait for a Trainer's.
 
 namespace gnnd {
 
@@ -26,12 +26,12 @@ class RowShares {
 
   // REQUIRES: the caller is the device's Trainer.
   void Publish(uint32_t device, const SharedRows& rows) const;
-  // Nothing where the entry is another one's. The owner's at its end, or the daemon's.
+  // Clears the entry if `owner` still has it. Called by the owner at its end, or by the daemon.
   void Withdraw(uint32_t device, uint32_t owner) const;
 
-  // 0: nobody.
+  // The incarnation of the owner; 0: none.
   uint32_t OwnerOf(uint32_t device) const;
-  // None where nobody shares, or the owner changes meanwhile.
+  // The shared rows; none if nobody shares, or the owner changes meanwhile.
   std::optional<SharedRows> Of(uint32_t device) const;
 
  private:

@@ -14,7 +14,7 @@ Status Corrupted(const std::string& what) {
   return Status(Code::kShmCorrupted, "job segment: " + what);
 }
 
-// Whether the header describes this very file, written by this very build.
+// Whether the header describes this very file, written by this build.
 Status CheckHeader(const SegmentHeader& header, uint64_t file_bytes) {
   if (header.magic != kSegmentMagic) return Corrupted("wrong magic; this is no job segment");
   const std::string build(header.build_id, strnlen(header.build_id, kBuildIdBytes));
@@ -131,7 +131,7 @@ uint64_t Segment::EpochsToTrain() const {
   const LedgerWord last =
       LedgerWord::Unpack(header_->evaluation.value.load(std::memory_order_acquire));
   if (last.state != BatchState::kCommitted) return shape_.epochs;
-  // Test nodes are evaluated when nothing is trained any more.
+  // Test nodes are evaluated when training has ended.
   if (last.epoch >= shape_.epochs) return Version() / shape_.GroupsPerEpoch();
   return epoch(last.epoch).stops == 0 ? shape_.epochs : uint64_t{last.epoch} + 1;
 }
@@ -142,15 +142,15 @@ std::optional<uint64_t> Segment::LastEvaluated() const {
       LedgerWord::Unpack(header_->evaluation.value.load(std::memory_order_acquire));
   if (last.state != BatchState::kCommitted) return std::nullopt;
   if (last.epoch < shape_.epochs) return last.epoch;
-  return Version() / shape_.GroupsPerEpoch() - 1;  // after which there always is one
+  return Version() / shape_.GroupsPerEpoch() - 1;  // this epoch is always evaluated
 }
 
 std::optional<EvalRun> Segment::OpenRun() const {
   const uint64_t version = Version();
   const uint64_t groups = shape_.GroupsPerEpoch();
   if (config().eval_chunks == 0 || version == 0 || version % groups != 0) return std::nullopt;
-  // After the version: while it is at an epoch's end whose run is open, neither moves but by that
-  // run's commit.
+  // Read after the version: while that is at the end of an epoch whose run is open, only that run's
+  // commit moves either.
   const uint64_t word = header_->evaluation.value.load(std::memory_order_acquire);
   const uint64_t last = version / groups - 1;
   const auto done = [word](uint64_t number) {
@@ -175,7 +175,7 @@ std::span<const float> Segment::ParametersOf(const EvalRun& run) const {
 uint32_t Segment::ScaleOf(uint64_t epoch_index) const {
   const LocalityConfig& locality = config().locality;
   if (locality.adapts == 0) return locality.scale;
-  // Visible with the commit of the epoch before, without which no batch of this one is claimed.
+  // Visible with the commit of the epoch before, and no batch of this epoch is claimed earlier.
   return epoch_index == 0 ? kScaleOne : epoch(epoch_index - 1).next_scale.scale;
 }
 

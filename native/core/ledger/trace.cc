@@ -32,7 +32,7 @@ void LedgerTrace::Write(Kind kind, uint32_t owner,
                         const std::array<uint64_t, kNumbers>& numbers) const {
   Record record{static_cast<uint32_t>(kind), owner, {}};
   std::copy(numbers.begin(), numbers.end(), record.numbers);
-  // A full disk cuts the trace, and who reads it sees that.
+  // A full disk cuts the trace, which its reader can see.
   static_cast<void>(WriteAll(file_.get(), std::as_bytes(std::span(&record, 1))));
 }
 

@@ -15,7 +15,7 @@ bool Turn::Update(Change change) {
   while (true) {
     const uint32_t next = change(old);
     if (next == old) return false;
-    // Release: what this holder did; acquire: what the one before did (see the header).
+    // Release: this holder's writes; acquire: those of the one before (see the header).
     if (segment_.trace().Exchange(LedgerTrace::Word::kTurn, device_, 0, word, old, next,
                                   std::memory_order_acquire)) {
       return true;

@@ -4,13 +4,13 @@
 
 #include "core/ledger/segment.h"
 
-// Whose a device is, where a Sampler and a standby Trainer share it (design §2, "turn word").
+// The turn of a device that a Sampler and a standby Trainer share (docs/formats/segment.md).
 //
 // Invariants: the turn changes between batches only; its holder changes it, or the daemon for a
-// holder that is dead and reaped; nobody hands over to one that is gone: presence and turn are one
-// word, so a hand-over to a standby that has just been reaped fails.
-// Each change releases and each look acquires the word, so what the former holder did to the
-// device's shared state is visible to the next one.
+// holder that is dead and reaped; nobody hands over to an executor that is gone: presence and turn
+// are one word, so a hand-over to a standby that has just been reaped fails. Each change releases
+// and each look acquires the word, so the next holder sees the former holder's writes to the
+// device's shared state.
 
 namespace gnnd {
 
@@ -23,23 +23,22 @@ class Turn {
   bool StandbyPresent() const { return (Load() & kTurnStandbyPresent) != 0; }
   bool SamplerGone() const { return (Load() & kTurnSamplerGone) != 0; }
 
-  // The Sampler's loop begins: it is there (again). Without a standby the device is its own.
+  // The Sampler's loop begins (again). Without a standby it has the turn.
   void SamplerEnters();
-  // Its loop ended, or none will come: the device is the standby's.
+  // The Sampler's loop ended, or no Sampler will come: the standby gets the turn.
   void SamplerLeaves();
-  // True if the device is the standby's now; false if there is none, or it was not the Sampler's.
+  // True if the standby has the turn now; false if there is none, or it was not the Sampler's.
   bool SamplerHandsOver();
 
   void StandbyEnters();
-  // Its loop ended, or it is dead and reaped: the device is the Sampler's, unless that is gone.
+  // The standby's loop ended, or it is dead and reaped: the Sampler has the turn, if it is there.
   void StandbyLeaves();
-  // True if the device is the Sampler's now.
+  // True if the Sampler has the turn now.
   bool StandbyYields();
 
  private:
   uint32_t Load() const;
-  // Replaces the word by change(word) atomically; false (nothing changed) when that returns it as
-  // is.
+  // Replaces the word by change(word) atomically; false if that changes nothing.
   template <typename Change>
   bool Update(Change change);
 
