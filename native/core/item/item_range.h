@@ -28,7 +28,7 @@ struct ItemRange {
 
   uint32_t size() const { return end - begin; }
 
-  // Those of a batch. REQUIRES: batch < NumBatches(num_items, batch_size).
+  // The range of a batch. REQUIRES: batch < NumBatches(num_items, batch_size).
   static ItemRange OfBatch(uint32_t batch, uint32_t batch_size, uint32_t num_items) {
     GNND_CHECK(batch < NumBatches(num_items, batch_size));
     const uint32_t begin = batch * batch_size;
@@ -42,15 +42,15 @@ struct ItemOrder {
   uint32_t epoch = 0;
   uint32_t num_items = 0;
 
-  // Writes the range.size() items that stand at these positions. REQUIRES: range.end <= num_items.
+  // Writes the items at these positions, range.size() of them. REQUIRES: range.end <= num_items.
   void Write(const ItemRange& range, uint32_t* items) const {
     BestLoops<PermuteLoops>().permute(KeyOf(random_seed), epoch, num_items, range.begin,
                                       range.size(), items);
   }
 };
 
-// The seeds that a batch's items make where each item is a training node: that node. Replaces the
-// content of *seeds. REQUIRES: key.batch < NumBatches(train_nodes.size(), batch_size).
+// The seeds of a batch whose items are training nodes. Replaces the content of *seeds. REQUIRES:
+// key.batch < NumBatches(train_nodes.size(), batch_size).
 inline void SeedsOf(const BatchKey& key, std::span<const uint32_t> train_nodes, uint32_t batch_size,
                     std::vector<uint32_t>* seeds) {
   const auto n = static_cast<uint32_t>(train_nodes.size());

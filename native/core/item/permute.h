@@ -5,7 +5,7 @@
 #include "core/draw/permutation.h"
 #include "core/vec/dispatch.h"
 
-// PermutedIndex (permutation.h) for a range of positions, a vector lane a position.
+// PermutedIndex (permutation.h) for a range of positions, with a vector lane per position.
 
 namespace gnnd {
 

@@ -5,20 +5,20 @@
 namespace gnnd::GNND_SET {
 namespace {
 
-// Positions that are permuted at a time.
+// Positions permuted at a time.
 constexpr uint32_t kChunk = 1024;
-// Vectors at once: the network of one is a chain of 80 rounds of multiplications, each of which
-// waits for the last one.
+// Vectors processed together: the network of one is a chain of 80 rounds of multiplications, each
+// of which waits for the one before.
 constexpr uint32_t kTogether = 2;
 constexpr uint32_t kStep = kTogether * kLanes;
 
 struct Network {
   PhiloxKey key;
-  PhiloxCounter counter;  // of round 0, node 0
+  PhiloxCounter counter;  // the counter of round 0, node 0
   uint32_t half_bits;
 };
 
-// One step of the cycle walk, in place. Halves are kept in 64-bit lanes, whose upper parts stay 0.
+// One step of the cycle walk, in place. Halves are in 64-bit lanes, whose upper parts stay 0.
 GNND_VEC void Walk(const Network& network, U32x16 (&values)[kTogether]) {
   constexpr uint32_t kAll = kTogether * kWideParts;
   const WidePart mask = WideOf((1U << network.half_bits) - 1U);
@@ -52,12 +52,12 @@ GNND_VEC void Walk(const Network& network, U32x16 (&values)[kTogether]) {
   }
 }
 
-// Permutes `size` <= kChunk positions. All values walk a step; those that left [0, n) move up and
-// walk on, until none is left.
+// Permutes `size` <= kChunk positions. All values walk a step; those outside [0, n) move to the
+// front and walk on, until none is left.
 void PermuteChunk(const Network& network, uint32_t n, uint32_t first, uint32_t size,
                   uint32_t* out) {
   alignas(64) uint32_t walking[kChunk + kStep];
-  alignas(64) uint32_t place[kChunk + kStep];  // of a value in `out`
+  alignas(64) uint32_t place[kChunk + kStep];  // place of each value in `out`
   alignas(64) uint32_t lane[kLanes];
   for (uint32_t i = 0; i < kLanes; ++i) lane[i] = i;
   for (uint32_t i = 0; i < size + kStep; ++i) {
@@ -78,7 +78,7 @@ void PermuteChunk(const Network& network, uint32_t n, uint32_t first, uint32_t s
       for (uint32_t v = 0; v < kTogether; ++v) {
         const uint32_t from = i + v * kLanes;
         if (from >= left) break;
-        // Values that are not there yet are written, too, and overwritten.
+        // Unfinished values are written, too, and overwritten later.
         alignas(64) uint32_t now[kLanes];
         Store(now, values[v]);
         const uint32_t here = left - from < kLanes ? left - from : kLanes;
