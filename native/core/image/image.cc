@@ -19,8 +19,8 @@ namespace {
 constexpr uint64_t kLockSliceNs = kNsPerSecond;
 constexpr int kLockTries = 10;
 
-// What must be the same in the segment that goes on: all of the config that what follows is a
-// function of. Slots, devices, budgets and chunks may be others.
+// The part of the config that must be the same in the segment that goes on, because later results
+// depend on it. Slots, devices, budgets and chunks may differ.
 struct ImageShape {
   uint64_t batches_per_epoch;
   uint64_t epochs;
@@ -37,8 +37,8 @@ struct ImageShape {
   uint64_t evaluate_every;
   uint64_t stop_patience;
   double stop_min_delta;
-  uint64_t history_bytes;  // of the history that Trainers share; 0: there is none
-  uint64_t locality;       // the largest scale, and from bit 32 on whether it adapts
+  uint64_t history_bytes;  // size of the history that Trainers share; 0: none
+  uint64_t locality;       // the largest scale; from bit 32 on whether it adapts
 };
 static_assert(sizeof(ImageShape) == 136);
 
@@ -47,28 +47,28 @@ struct ImageHeader {
   uint32_t format;
   uint32_t header_bytes;
   char build_id[kBuildIdBytes];
-  uint64_t total_bytes;  // of the file, the digest included
+  uint64_t total_bytes;  // file size, digest included
   ImageShape shape;
   uint64_t version;
-  uint64_t evaluation;        // the segment's word: the last run that is committed
-  uint64_t taken_ns;          // when, by the clock of all times in here
-  uint64_t epochs;            // entries
-  uint64_t parameter_copies;  // of as many versions, the last of which is `version`
-  uint64_t optimizer_copies;  // likewise
-  uint64_t best_copies;       // 1 once something was evaluated
+  uint64_t evaluation;        // the segment's word: the last committed run
+  uint64_t taken_ns;          // time of the image, by the clock of all its times
+  uint64_t epochs;            // number of entries
+  uint64_t parameter_copies;  // copies of as many versions, up to `version`
+  uint64_t optimizer_copies;  // copies of as many versions' optimizer state
+  uint64_t best_copies;       // 1 if anything was evaluated
   uint64_t saved_history_bytes;
   char owner[kImageOwnerBytes];
 };
 static_assert(sizeof(ImageHeader) == 336);
 
-// In their order in the file, each right behind the one before; the digest follows.
+// Offsets of the sections in their order in the file, without gaps; the digest follows.
 struct Sections {
   uint64_t sums_at;
   uint64_t parameters_at;
   uint64_t optimizer_at;
   uint64_t best_at;
   uint64_t entries_at;
-  uint64_t starts_at;  // of the epochs that have an entry, and of the one in progress
+  uint64_t starts_at;  // of the epochs with an entry, and of the epoch in progress
   uint64_t history_at;
   uint64_t digest_at;
   uint64_t total_bytes;
@@ -82,7 +82,7 @@ Sections SectionsOf(const ImageHeader& header) {
   at.parameters_at = at.sums_at + sizeof(EpochSums);
   at.optimizer_at = at.parameters_at + header.parameter_copies * parameters;
   at.best_at = at.optimizer_at + header.optimizer_copies * optimizer;
-  // Whatever is behind them has whole words.
+  // All sections from here on consist of whole words.
   at.entries_at = RoundUp(at.best_at + header.best_copies * parameters, 64);
   at.starts_at = at.entries_at + header.epochs * sizeof(EpochEntry);
   at.history_at = at.starts_at + (header.epochs + 1) * sizeof(uint64_t);
@@ -119,19 +119,19 @@ ImageShape ShapeOf(const SegmentConfig& config) {
   return shape;
 }
 
-// Where a version is in its epoch decides which others what follows may need: groups in flight are
-// computed on as many versions before it as S allows within the epoch.
+// Number of versions that later steps may need: groups in flight are computed on as many earlier
+// versions as S allows within the epoch.
 uint64_t ParameterCopies(const JobShape& shape, uint64_t version) {
   return version - shape.RequiredVersion(version) + 1;
 }
 
-// Optimizer state is read by the next step and, where Trainers predict, with the parameters.
+// The next step reads optimizer state, and so do predictions, together with the parameters.
 uint64_t OptimizerCopies(const SegmentConfig& config, const JobShape& shape, uint64_t version) {
   const bool predicts = config.compensation == StalenessCompensation::kPredict;
   return predicts ? ParameterCopies(shape, version) : 1;
 }
 
-// The epoch in progress has a start; after the last one there is none.
+// The start of the epoch in progress; 0 after the last epoch.
 uint64_t StartOf(const Segment& segment, uint64_t epoch_index) {
   if (epoch_index >= segment.config().epochs) return 0;
   return segment.epoch_start(epoch_index).load(std::memory_order_relaxed);
@@ -157,7 +157,7 @@ ImageHeader HeaderOf(const Segment& segment) {
   return header;
 }
 
-// The longest image that a job can have.
+// The header of the longest image that the job can have.
 ImageHeader LargestOf(const Segment& segment) {
   ImageHeader header{};
   header.format = kImageFormat;
@@ -213,7 +213,7 @@ ImageHeader CopyInto(const Segment& segment, const std::string& owner, const Job
   return header;
 }
 
-// A field of so many bytes that is filled up with zeros.
+// The text of a field that is padded with zeros.
 template <size_t N>
 std::string TextOf(const char (&field)[N]) {
   return std::string(field, strnlen(field, N));
@@ -243,7 +243,7 @@ Status Corrupted(const std::string& path, const std::string& why) {
   return Status(Code::kDatasetCorrupt, path + ": " + why);
 }
 
-// Whether the bytes are what was written.
+// Checks that the bytes are those that were written.
 Status CheckBytes(const ImageHeader& header, const ImageBytes& bytes, const std::string& path) {
   if (header.magic != kImageMagic) return Corrupted(path, "is no image of a job");
   if (header.format != kImageFormat || header.header_bytes != sizeof(ImageHeader)) {
@@ -297,7 +297,7 @@ Status CheckShape(const ImageShape& wanted, const ImageShape& found, const std::
   return Status(Code::kInvalidArgument, path + ": early_stop.min_delta is another one");
 }
 
-// Whether a run may have been the last one committed when so many epochs were.
+// Whether this run can be the last committed one after that many epochs.
 bool MayBeLastRun(uint64_t word, const ImageHeader& header) {
   if (word == 0) return header.best_copies == 0;
   const LedgerWord run = LedgerWord::Unpack(word);
@@ -307,7 +307,7 @@ bool MayBeLastRun(uint64_t word, const ImageHeader& header) {
          in_order;
 }
 
-// That every number in it by which something is found later is one that can be.
+// Checks that every number that later serves as an index is in range.
 Status CheckPlaces(const Segment& segment, const ImageHeader& header, const std::byte* bytes,
                    const std::string& path) {
   const JobShape& shape = segment.shape();
@@ -329,8 +329,8 @@ Status CheckPlaces(const Segment& segment, const ImageHeader& header, const std:
   return Status::Ok();
 }
 
-// Times of the image's clock as this host's says them now; 0 stays "never". After a reboot the
-// clock may have seen less time than has passed since: no earlier than its beginning.
+// Converts times of the image's clock to this host's; 0 stays "never". After a reboot the clock may
+// show less time than has passed since; times are then clamped to its beginning.
 class Clock {
  public:
   explicit Clock(uint64_t taken_ns) : taken_ns_(taken_ns), now_ns_(MonotonicNs()) {}
@@ -381,7 +381,7 @@ void CopyFrom(Segment& segment, const ImageHeader& header, const std::byte* imag
   SegmentHeader& live = segment.header();
   live.evaluation.value.store(header.evaluation, std::memory_order_relaxed);
   live.version.value.store(header.version, std::memory_order_release);
-  // After the version, by which LastEvaluated finds the last epoch of a job that is evaluated.
+  // Runs after the version is set, by which LastEvaluated finds the last evaluated epoch.
   if (const std::optional<uint64_t> evaluated = segment.LastEvaluated()) {
     Get(segment.best(segment.epoch(*evaluated).best_buffer), image + at.best_at);
   }
@@ -406,15 +406,15 @@ Result<ImageFacts> WriteImage(const Segment& segment, const std::string& folder,
   if (live.parameters_ready.load(std::memory_order_acquire) == 0) {
     return Status(Code::kNotFound, "no parameters yet");
   }
-  // As large as it can be, because what it is is known under the mutex only. Touched beforehand is
-  // where the model comes to lie: Trainers must not wait for pages.
+  // Allocates the largest size, because the actual one is known only under the mutex. The pages of
+  // the model are touched beforehand, so that Trainers need not wait for page faults.
   HugeArray<std::byte> image(SectionsOf(LargestOf(segment)).total_bytes);
   std::memset(image.data(), 0, SectionsOf(HeaderOf(segment)).entries_at);
   LockResult locked = LockResult::kTimedOut;
   for (int i = 0; i < kLockTries && locked == LockResult::kTimedOut; ++i) {
     locked = live.mutex.Lock(kLockSliceNs);
   }
-  // A former owner that died has left nothing that counts, as always.
+  // A former owner's death leaves nothing to repair.
   if (locked == LockResult::kTimedOut) {
     return Status(Code::kAborted, "an executor kept the segment's mutex");
   }

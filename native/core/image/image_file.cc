@@ -33,7 +33,7 @@ Status ReadAll(int fd, std::span<std::byte> bytes, const std::string& path) {
 
 Result<ImageBytes> ReadImageFile(const std::string& path, uint64_t least_bytes,
                                  uint64_t most_bytes) {
-  // A FIFO must keep nobody waiting for its writer.
+  // O_NONBLOCK: opening a FIFO must not wait for its writer.
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info{};
   if (!fd.valid() || fstat(fd.get(), &info) != 0) {

@@ -15,8 +15,8 @@ struct ImageBytes {
   uint64_t size = 0;
 };
 
-// What a file holds, checked no further. kNotFound; kIo; kDatasetCorrupt for what is no file or
-// shorter than `least_bytes`; kInvalidArgument for one of more than `most_bytes`.
+// Reads a file without further checks. kNotFound; kIo; kDatasetCorrupt if it is no regular file or
+// shorter than `least_bytes`; kInvalidArgument if it is longer than `most_bytes`.
 Result<ImageBytes> ReadImageFile(const std::string& path, uint64_t least_bytes,
                                  uint64_t most_bytes);
 

@@ -13,12 +13,13 @@
 
 namespace gnnd {
 
-// It at a version that is committed; none where Trainers share none. REQUIRES: the segment's mutex
-// is held, so that nobody brings it to a later version.
+// The shared history at a committed version; none if Trainers share none. REQUIRES: the segment's
+// mutex is held, so that nobody brings it to a later version.
 Result<std::optional<JobHistory>> HistoryAt(const Segment& segment, uint64_t version);
 
-// Puts back what JobHistory::Save wrote at `version`; false, with nothing changed, when it cannot
-// be of this job. True where Trainers share none. REQUIRES: nobody works on the segment yet.
+// Restores the bytes that JobHistory::Save wrote at `version`; false, changing nothing, when they
+// cannot be this job's. True if Trainers share no history. REQUIRES: nobody works on the segment
+// yet.
 bool RestoreHistory(const Segment& segment, std::span<const std::byte> saved, uint64_t version);
 
 }  // namespace gnnd
