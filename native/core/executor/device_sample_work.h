@@ -12,23 +12,23 @@
 
 namespace gnnd {
 
-// GraphSampler's twin on a device, with two batches in hand. Owns its mapping of the topology until
-// that is on the device.
+// GraphSampler's twin on a device, with two batches under way. Owns its mapping of the topology
+// until that is on the device.
 class DeviceSampleWork final : public SampleWork {
  public:
-  // What records carry of the order of hotness; nothing where there are no ranks.
+  // The ranks for records; empty if records carry none.
   struct HotRanks {
     std::span<const uint32_t> ranks{};  // of all nodes; read by Create
-    uint64_t largest_cache = 0;         // from there on there is none
+    uint64_t largest_cache = 0;         // ranks from here on are not recorded
   };
 
-  // Borrows the device. As GraphSampler::Create, and kDeviceMemory, kDeviceUnavailable.
+  // Borrows the device. Errors: GraphSampler::Create's, kDeviceMemory and kDeviceUnavailable.
   static Result<std::unique_ptr<SampleWork>> Create(const Device& device, const Topology& topology,
                                                     const GraphSampler::Options& options,
                                                     const RecordLayout& layout,
                                                     const HotRanks& hot);
 
-  // Batches in hand.
+  // Number of batches under way.
   static constexpr uint32_t kDepth = 2;
 
   uint32_t depth() const override { return kDepth; }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kMinChunkNodes = 256;
 constexpr uint64_t kUsualChunks = 1024;  // enough for many Trainers, few enough to look through
-// Below this the pages stay: giving them back and taking them again costs more than they are worth.
+// Smaller areas keep their pages: freeing and allocating them again costs more than they are worth.
 constexpr uint64_t kKeepBytes = uint64_t{1} << 30;
 
 }  // namespace
@@ -78,7 +78,7 @@ uint64_t EvalWorkBytes(const ModelSpec& spec, uint64_t num_nodes, uint64_t num_t
     const LayerShape shape = ShapeOf(spec, layer);
     const uint64_t wide = TransformedColumns(spec, layer);
     const uint64_t narrowest = std::max<uint64_t>(1, std::min<uint64_t>(shape.in, shape.out));
-    // Aggregates, own rows, transformed and computed ones; a word and a weight for each edge.
+    // Aggregates, own rows, transformed and computed rows; a word and a weight for each edge.
     const uint64_t floats = kEvalBlockRows * (uint64_t{2} * shape.in + 2 * wide + shape.out) +
                             kEvalBlockFloats / narrowest * (1 + spec.heads);
     block = std::max(block, floats * sizeof(float));
@@ -116,7 +116,7 @@ void EvalScratch::Clear(uint64_t bytes) {
   struct stat info{};
   if (fstat(fd_.get(), &info) != 0) return;
   if (static_cast<uint64_t>(info.st_blocks) * 512 <= kKeepBytes) return;
-  // Where holes cannot be punched the memory stays, which is no error.
+  // A file system that cannot punch holes keeps the memory, which is no error.
   static_cast<void>(fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                               static_cast<off_t>(bytes)));
 }

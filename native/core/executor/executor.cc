@@ -12,7 +12,7 @@
 namespace gnnd {
 namespace {
 
-// How long nobody looks again on his own: what a killed process did not announce is seen by then.
+// Longest sleep without a look: by then, changes that a killed process did not announce are seen.
 constexpr uint64_t kMaxWaitNs = kNsPerSecond;
 
 uint32_t ActivityOf(WaitSide side) {
@@ -36,7 +36,7 @@ Status Executor::Enter() {
                                        std::to_string(id_.incarnation) + ", or it was reaped");
   }
   log_.SetPid(getpid());
-  // Before the phase: who runs and never gave a sign of life is killed as stalled.
+  // Comes before the phase: an executor that runs without a sign of life is killed as stalled.
   log_.Progress(static_cast<uint32_t>(Activity::kIdle), 0, 0);
   log_.SetPhase(Phase::kRunning);
   return Status::Ok();

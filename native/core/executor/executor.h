@@ -13,7 +13,7 @@
 
 namespace gnnd {
 
-// How a loop ended that did not fail.
+// How a loop ended without an error.
 enum class LoopEnd {
   kComplete,  // the job needs nothing more of this executor
   kStopped,   // a command word said stop, or drain and there was nothing left to drain
@@ -31,23 +31,22 @@ class Executor {
   Turn& turn() { return turn_; }
   ExecutorId id() const { return id_; }
 
-  // The row is ours and alive: from here on the daemon sees this process. kInternal otherwise.
+  // Marks the row as alive: from here on the daemon sees this process. kInternal if it is not ours.
   Status Enter();
-  // Notes how the loop ended and hands its result on.
+  // Records how the loop ended and returns that.
   Result<LoopEnd> Leave(Result<LoopEnd> end);
 
   // The stronger of the job's command and this executor's.
   Command command() const;
 
-  // Sleeps until there are such news (news.h) at `event` that came after `seen`, at most
-  // kMaxWaitNs. Consecutive waits for the same thing count as one blocked operation, which EndWait
-  // closes.
+  // Sleeps until such news (news.h) come at `event` after `seen`, at most kMaxWaitNs. Consecutive
+  // waits for the same thing count as one blocked operation, which EndWait closes.
   void Wait(EventWord& event, uint32_t seen, WaitSide side, uint32_t news);
-  // The same while the job is paused, which is no wait on the queue.
+  // Wait while the job is paused, which does not count as a wait for the queue.
   void WaitPaused(EventWord& event, uint32_t seen, uint32_t news);
   void EndWait();
 
-  // Shows in the row what is being done, to which batch (counted over the job).
+  // Shows the present stage and batch (numbered over the job) in the row.
   void Progress(Stage stage, uint64_t batch);
 
  private:
@@ -61,15 +60,15 @@ class Executor {
   WaitSide blocked_side_ = WaitSide::kEnqueue;
 };
 
-// Whether a standby Trainer may take a batch as far as policy and the profit rule say (design §8),
-// with so many batches READY. Called by the standby under the lock, by its Sampler as a forecast.
+// Whether policy and the profit rule let a standby Trainer take a batch with `depth` READY batches.
+// Called by the standby under the lock, and by its Sampler as a forecast.
 bool StandbyMayTake(const Segment& segment, uint64_t depth);
-// So many READY batches need be counted to know what StandbyMayTake says: it does not change its
-// mind at larger depths.
+// Number of READY batches that must be counted to decide StandbyMayTake, which is the same for all
+// larger depths.
 uint64_t DecisiveDepth(const Segment& segment);
 
-// Whether it may take chunks of an evaluation: unless standby Trainers are off, since whoever waits
-// for the evaluation's end gains by it.
+// Whether a standby may take chunks of an evaluation: unless standby Trainers are off, because
+// everybody waits for the evaluation's end.
 bool StandbyMayEvaluate(const Segment& segment);
 
 }  // namespace gnnd

@@ -9,19 +9,19 @@
 #include "core/executor/train_work.h"
 #include "core/ledger/segment.h"
 
-// Extraction of a Trainer's batches, one at a time: on a thread of its own, so that the next batch
-// is extracted while the present one is computed, or on the caller's.
+// Extracts a Trainer's batches, one at a time: on a thread of its own, so that the next batch is
+// extracted while the present one is computed, or on the caller's.
 //
-// Owned and called by one thread, the Trainer's loop. It neither takes nor gives back, and writes
-// nothing into the segment: a taken batch's slot is read only, and the executor's row keeps its one
-// writer.
+// Owned and called by one thread, the Trainer's loop. It neither takes nor gives back batches, and
+// writes nothing into the segment: it only reads a taken batch's slot, and the executor's row keeps
+// its one writer.
 
 namespace gnnd {
 
-// A batch of which everything was read that is needed outside its record.
+// A batch that has been extracted: everything needed outside its record was read.
 struct Extracted {
   Sample sample;
-  uint32_t buffer = 0;  // of TrainWork
+  uint32_t buffer = 0;  // number of TrainWork's buffer
   ExtractReport report;
   uint64_t busy_ns = 0;  // E
 };

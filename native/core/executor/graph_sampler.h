@@ -12,7 +12,7 @@
 
 namespace gnnd {
 
-// A Sampler's arithmetic: the seeds of a batch from the keyed permutation, its k-hop sample
+// A Sampler's computation: draws a batch's seeds from the keyed permutation, and its k-hop sample
 // straight into the slot. Owns its mapping of the topology.
 class GraphSampler final : public SampleWork {
  public:
@@ -25,12 +25,12 @@ class GraphSampler final : public SampleWork {
     std::span<const uint8_t> favoured{};    // [num_nodes] or empty, borrowed; for locality
   };
 
-  // `layout` is that of this graph and these options. Loads the plug-in that is to draw:
-  // kPluginFailed when that cannot be.
+  // `layout` belongs to this graph and these options. Loads the plug-in, if the options name one:
+  // kPluginFailed when that fails.
   static Result<std::unique_ptr<SampleWork>> Create(Topology topology, Options options,
                                                     const RecordLayout& layout);
 
-  Status Start(const SampleTask& task) override;  // the whole of it
+  Status Start(const SampleTask& task) override;  // does all of it
   Status Finish(const SampleTask& task, SampleReport* report) override;
 
  private:

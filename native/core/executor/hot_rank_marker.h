@@ -9,11 +9,11 @@
 
 namespace gnnd {
 
-// M stage: any Sampler's work, with the hot rank of every input node added to its records. A record
-// holds ranks, not hits, so that one serves Trainers with caches of any size.
+// The M stage: wraps any Sampler's work and adds the hot rank of every input node to its records. A
+// record holds ranks, not hits, so that one record serves Trainers with caches of any size.
 class HotRankMarker final : public SampleWork {
  public:
-  // `ranks_at` is the layout's place for ranks.
+  // `ranks_at` is the layout's offset of ranks.
   HotRankMarker(std::unique_ptr<SampleWork> work, RankTable ranks, uint64_t ranks_at);
 
   uint32_t depth() const override { return work_->depth(); }

@@ -10,14 +10,14 @@
 namespace gnnd {
 namespace {
 
-// Row numbers that may wait, 64 MiB of them. Batches beyond are left to their Trainers, which ask
-// for them when they extract.
+// Most row numbers that may wait, 64 MiB of them. Trainers request the rows of later batches
+// themselves when they extract.
 constexpr uint64_t kWaitingRowsMax = uint64_t{16} << 20;
-// Commits wake nobody here: how soon a window that is full is looked at again.
+// Commits wake nobody here, so a full window is checked again after this time.
 constexpr std::chrono::milliseconds kLookAgain{5};
-// Rows between two looks at whether the work is still wanted.
+// Rows between two checks whether the work is still needed.
 constexpr uint64_t kRowsPerLook = 1024;
-// Neighbouring rows are asked for together, up to here: longer reads would keep others waiting.
+// Neighbouring rows are requested together up to this size: longer reads would delay others.
 constexpr uint64_t kBytesPerAsk = 16 * kPageBytes;
 
 }  // namespace
@@ -103,7 +103,7 @@ bool ReadingAhead::Goes(const Batch& batch) {
   return !ending_;
 }
 
-// In the order of the file: rows of one page, and of neighbouring ones, are one call.
+// In the order of the file: rows of one page, and of neighbouring pages, are one call.
 void ReadingAhead::Ask(Batch* batch, uint64_t most_bytes) {
   std::vector<uint32_t>& rows = batch->rows;
   std::sort(rows.begin(), rows.end());

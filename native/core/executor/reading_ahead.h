@@ -15,24 +15,24 @@
 
 namespace gnnd {
 
-// Any Sampler's work where feature rows lie on disk: the rows that a record names are asked for as
-// soon as the record is made, batches before a Trainer wants them. A thread of its own asks the
-// kernel, which reads many pages at once into its page cache; nothing is copied, mapped or waited
-// for, so no bit can depend on it. Each batch is sampled once and so asked for once, whoever trains
-// it.
+// Wraps any Sampler's work when feature rows lie on disk: requests the rows of a record as soon as
+// the record is made, batches before a Trainer needs them. A thread of its own asks the kernel,
+// which reads many pages at once into its page cache; nothing is copied, mapped or waited for, so
+// no bit can depend on it. Each batch is sampled once, and so requested once, whichever Trainer
+// trains it.
 //
-// It runs ahead of the committed batches by at most so many bytes of pages: what is read too early
-// would be evicted before it is used. What a window has no room for is left to the Trainer, which
-// asks for rows shortly before it reads them.
+// It runs ahead of the committed batches by a bounded number of bytes, because pages that are read
+// too early would be evicted before their use. The Trainer requests the rows beyond that window
+// itself, shortly before it reads them.
 class ReadingAhead final : public SampleWork {
  public:
   struct Options {
     RowTable features;        // on disk, mapped; borrowed
-    uint64_t cache_rows = 0;  // rows of a lower hot rank are in caches
+    uint64_t cache_rows = 0;  // rows of lower hot ranks are in caches
     uint64_t window_bytes = 0;
-    // Whether a batch needs no rows any more; called from the thread.
+    // Whether a batch's rows are no longer needed; called from the thread.
     std::function<bool(uint32_t epoch, uint32_t batch)> is_over;
-    // Asks for the pages that hold these bytes: Advise(kWillNeed), but for tests.
+    // Requests the pages that hold these bytes: Advise(kWillNeed), except in tests.
     std::function<void(std::span<const std::byte>)> ask;
   };
 
@@ -51,7 +51,7 @@ class ReadingAhead final : public SampleWork {
     uint32_t epoch = 0;
     uint32_t batch = 0;
     std::vector<uint32_t> rows;
-    uint64_t bytes = 0;  // of pages, once they were asked for
+    uint64_t bytes = 0;  // bytes of requested pages
   };
 
   void Run();
@@ -63,7 +63,7 @@ class ReadingAhead final : public SampleWork {
   std::unique_ptr<SampleWork> work_;
   const Options options_;
 
-  std::mutex mutex_;  // guards the rest
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::deque<Batch> waiting_;
   uint64_t waiting_rows_ = 0;

@@ -15,7 +15,7 @@
 namespace gnnd {
 namespace {
 
-// A slot is trimmed when a record in it was this many times the mean: rare by construction.
+// A slot is trimmed after a record of this many times the mean size, which is rare.
 constexpr uint64_t kTrimFactor = 4;
 
 class SamplerLoop {
@@ -32,12 +32,12 @@ class SamplerLoop {
     if (!in_hand_.empty()) work_.Abandon();
     // After an error the daemon decides whether a Sampler comes back; a good end is final.
     if (end.ok()) self_.turn().SamplerLeaves();
-    segment_.WakeSamplers();  // one of which may owe its sleep to us
+    segment_.WakeSamplers();  // passes on a wake-up that one of them may need
     return self_.Leave(end);
   }
 
  private:
-  // A claimed batch that is being made.
+  // A claimed batch whose record is being made.
   struct Started {
     uint64_t batch;  // counted over the job
     SampleTask task;
@@ -57,8 +57,8 @@ class SamplerLoop {
         if (batch) GNND_TRY(Start(*batch));
         if (batch && in_hand_.size() < depth_) continue;
       }
-      // Whoever ends, sleeps or lends his device has nothing in hand: another claim is waited for
-      // by nobody who has one.
+      // A Sampler that ends, sleeps or lends its device has no batch in hand: with one in hand, it
+      // never waits for another claim.
       if (!in_hand_.empty() && (in_hand_.size() == depth_ || !GNND_BROKEN("waits-empty-handed"))) {
         GNND_TRY(Finish());
         continue;
@@ -94,7 +94,7 @@ class SamplerLoop {
     return Status::Ok();
   }
 
-  // Completes and publishes the batch that was started first.
+  // Completes and publishes the oldest started batch.
   Status Finish() {
     const Started first = in_hand_.front();
     if (depth_ > 1) self_.Progress(Stage::kSample, first.batch);
@@ -105,7 +105,7 @@ class SamplerLoop {
       return Status(Code::kInternal, "a record is larger than its slot");
     }
     const uint64_t finished_ns = MonotonicNs();
-    // What two batches shared of the time is the first one's.
+    // Time that two batches shared counts for the first.
     const uint64_t batch_ns = finished_ns - std::max(first.start_ns, finished_ns_);
     finished_ns_ = finished_ns;
     GNND_FAILPOINT("sample.after");
@@ -130,9 +130,9 @@ class SamplerLoop {
     log.AddStage(Stage::kCopy, report.copy_ns + publish_ns);
   }
 
-  // Gives the pages of a slot back if an unusually large record lay in it; others stay warm. The
-  // slot is ours and its last record dead, so nobody reads it. What is registered stays: a device
-  // would go on writing to the pages that were there.
+  // Frees the pages of a slot that held an unusually large record; other slots stay warm. The slot
+  // is ours and its last record dead, so nobody reads it. Registered pages stay, because a device
+  // would go on writing to the old pages.
   void TrimIfGrown(uint64_t slot) {
     QueueHeader& queue = segment_.queue();
     SlotEntry& entry = segment_.slot_entry(slot);
@@ -151,7 +151,7 @@ class SamplerLoop {
     self_.log().Add(Counter::kSlotsTrimmed, 1);
   }
 
-  // There is nothing to sample now: lend the device to its standby Trainer if that would use it.
+  // If there is nothing to sample, lends the device to its standby Trainer if that would use it.
   bool HandOverIfUseful() {
     if (!self_.turn().SamplerHolds() || !self_.turn().StandbyPresent()) return false;
     const bool evaluates = segment_.OpenRun().has_value() && StandbyMayEvaluate(segment_);
@@ -183,7 +183,7 @@ class SamplerLoop {
   SampleWork& work_;
   const uint32_t depth_;
   std::vector<Started> in_hand_;  // in the order of their starts
-  uint64_t finished_ns_ = 0;      // when the last batch was
+  uint64_t finished_ns_ = 0;      // when the last batch was finished
 };
 
 }  // namespace

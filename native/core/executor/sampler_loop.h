@@ -7,8 +7,8 @@
 
 namespace gnnd {
 
-// The Sampler's whole life: claim, sample, publish, until no batch is left to be trained.
-// Blocks the calling thread; one call per executor row. Ends when
+// The Sampler's whole life: claim, sample, publish, until no batch is left to be trained. Blocks
+// the calling thread; one call per executor row. Ends when
 //   - the job is complete or a command says so: LoopEnd; nothing is left in hand;
 //   - the job was aborted: kAborted with the reason;
 //   - the work failed: its Status. The batch stays claimed; the daemon reclaims it after it has

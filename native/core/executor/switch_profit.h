@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 
-// When a standby Trainer should take a batch (GNNLab, section 5.3 "dynamic switching"):
+// Decides when a standby Trainer takes a batch (GNNLab, section 5.3 "dynamic switching"):
 //
 //   P = M_r * T_t / N_t - T_t'      taken iff P > 0
 //
@@ -17,7 +17,7 @@ inline constexpr int64_t kInfiniteProfitNs = std::numeric_limits<int64_t>::max()
 // The wide intermediate: M_r * T_t may exceed 64 bits for absurd inputs, and must not wrap.
 __extension__ typedef unsigned __int128 Uint128;
 
-// P in nanoseconds, the quotient rounded up, so that its sign is that of the exact value.
+// P in nanoseconds, with the quotient rounded up, so that its sign is that of the exact value.
 //   m_r        batches waiting in the queue
 //   t_t_ns     time per batch of a normal Trainer
 //   n_t        normal Trainers; 0 gives kInfiniteProfitNs
