@@ -88,7 +88,7 @@ export interface ImportStory {
   readonly notices: readonly string[];
 }
 
-/** Features, and classes, labels or targets, that a model takes (native: model_spec.cc). */
+/** Features, and classes, labels or targets, that a model takes (native: manifest.cc). */
 export const modelColumnsMax = 2 ** 18;
 
 /** A dataset's row, as stored. Counts are 0 until READY. */

@@ -12,7 +12,6 @@
 #include "core/executor/executor.h"
 #include "core/executor/extractor.h"
 #include "core/ledger/news.h"
-#include "core/ledger/ranking.h"
 
 namespace gnnd {
 namespace {
@@ -401,7 +400,8 @@ class TrainerLoop {
     ChunkReport report;
     const ParametersView parameters{segment_.VersionOf(run), 0, segment_.ParametersOf(run)};
     const Status evaluated = shape.Ranks(mine.phase)
-                                 ? RankColumns(segment_, shape, mine.chunk, alive)
+                                 ? RankColumns(segment_.scores(), CountedNodes(segment_, shape),
+                                               mine.chunk, shape.chunks, alive)
                                  : work_.EvaluateChunk({run, mine.phase, mine.chunk, &report},
                                                        parameters, alive, &result);
     if (!evaluated.ok()) {

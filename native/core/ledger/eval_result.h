@@ -8,6 +8,7 @@
 
 #include "core/graph/dataset.h"
 #include "core/ledger/early_stop.h"
+#include "core/metric/ranking.h"
 
 // What evaluations count, chunk by chunk, and the metrics that follow from the counts. Integers are
 // added up exactly and floating-point sums in the order of chunks, so that metrics have the same
@@ -35,17 +36,6 @@ struct EvalSums {
   uint64_t reserved;
 };
 static_assert(sizeof(EvalSums) == 64);
-
-// What is known of a node in a column that is ranked (ranking.h).
-enum class Outcome : uint8_t { kNegative = 0, kPositive = 1, kUnknown = 255 };
-
-// Of one column. NaN unless it has both a positive and a negative.
-struct Ranking {
-  double roc_auc;            // share of pairs whose positive is above the negative; ties count half
-  double average_precision;  // sum over scores, descending, of precision * gain in recall
-};
-inline constexpr Ranking kUnranked{std::numeric_limits<double>::quiet_NaN(),
-                                   std::numeric_limits<double>::quiet_NaN()};
 
 struct EvalResult : EvalSums {
   std::vector<ClassCounts> classes{};  // empty for regression, and where nobody counts

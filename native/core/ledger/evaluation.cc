@@ -7,7 +7,6 @@
 #include "core/base/check.h"
 #include "core/base/failpoint.h"
 #include "core/ledger/batches.h"
-#include "core/ledger/ranking.h"
 
 namespace gnnd {
 
@@ -79,17 +78,17 @@ Status Evaluations::LeaveScores(const EvalResult& result) {
   const uint64_t columns = segment_.config().ranked_columns;
   if (columns == 0 || result.nodes == 0) return Status::Ok();
   const uint64_t entries = result.nodes * columns;
-  const std::span<float> scores = segment_.scores();
+  const ScoreTable table = segment_.scores();
   const uint64_t first = result.first_node * columns;
   if (result.scores.size() != entries || result.outcomes.size() != entries ||
-      first + entries > scores.size()) {
+      first + entries > table.scores.size()) {
     return Status(Code::kInternal, "a chunk of " + std::to_string(result.nodes) + " nodes from " +
                                        std::to_string(result.first_node) + " on has " +
                                        std::to_string(result.scores.size()) + " scores of " +
-                                       std::to_string(scores.size()));
+                                       std::to_string(table.scores.size()));
   }
-  std::ranges::copy(result.scores, scores.begin() + static_cast<int64_t>(first));
-  std::ranges::copy(result.outcomes, segment_.outcomes().begin() + static_cast<int64_t>(first));
+  std::ranges::copy(result.scores, table.scores.begin() + static_cast<int64_t>(first));
+  std::ranges::copy(result.outcomes, table.outcomes.begin() + static_cast<int64_t>(first));
   return Status::Ok();
 }
 
@@ -136,8 +135,16 @@ EvalResult SumOfResults(const Segment& segment, const EvalShape& shape) {
     const uint32_t word = shape.CountedWord(chunk);
     sum.Add(segment.eval_sums(word), segment.eval_classes(word));
   }
-  if (shape.is_ranked) sum.ranking = MeanOf(segment.rankings());
+  if (shape.is_ranked) sum.ranking = MeanOf(segment.scores().rankings);
   return sum;
+}
+
+uint64_t CountedNodes(const Segment& segment, const EvalShape& shape) {
+  uint64_t nodes = 0;
+  for (uint32_t chunk = 0; chunk < shape.chunks; ++chunk) {
+    nodes += segment.eval_sums(shape.CountedWord(chunk)).nodes;
+  }
+  return nodes;
 }
 
 uint32_t EvalRetries(const Segment& segment, const EvalRun& run, const EvalShape& shape) {

@@ -21,10 +21,11 @@ namespace gnnd {
 
 // What a run consists of: a function of spec and dataset, the same in every process.
 struct EvalShape {
-  uint32_t phases = 0;     // 0: there is nothing to evaluate
-  uint32_t chunks = 0;     // of each phase
-  uint64_t rows = 0;       // rows that all chunks compute; for progress
-  bool is_ranked = false;  // the last phase ranks what the one before it counted (ranking.h)
+  uint32_t phases = 0;  // 0: there is nothing to evaluate
+  uint32_t chunks = 0;  // of each phase
+  uint64_t rows = 0;    // rows that all chunks compute; for progress
+  bool is_ranked =
+      false;  // the last phase ranks what the one before it counted (core/metric/ranking.h)
 
   // Of a chunk of the phase that counts.
   uint32_t CountedWord(uint32_t chunk) const {
@@ -85,6 +86,8 @@ class Evaluations {
 
 // Of all chunks of a run: the counts in order, and what ranks came to.
 EvalResult SumOfResults(const Segment& segment, const EvalShape& shape);
+// Nodes that the chunks of a run have counted. REQUIRES: all of the phase that counts are done.
+uint64_t CountedNodes(const Segment& segment, const EvalShape& shape);
 // How often chunks of a run were begun anew.
 uint32_t EvalRetries(const Segment& segment, const EvalRun& run, const EvalShape& shape);
 

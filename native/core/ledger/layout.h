@@ -187,8 +187,8 @@ struct SegmentConfig {
   LocalityConfig locality;
   uint32_t eval_classes = 0;           // that evaluations count one by one; 0 = none
   Metric decides = Metric::kAccuracy;  // which parameters are the best, and about an early stop
-  // Columns of scores by which evaluations rank nodes (ranking.h), 0 = none, and the most nodes,
-  // with multiplicity, that an evaluation has.
+  // Columns of scores by which evaluations rank nodes (core/metric/ranking.h), 0 = none, and the
+  // most nodes, with multiplicity, that an evaluation has.
   uint32_t ranked_columns = 0;
   uint64_t ranked_nodes = 0;
 };

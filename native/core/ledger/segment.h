@@ -395,13 +395,11 @@ class Segment {
   std::span<ClassCounts> eval_classes(uint32_t index) const {
     return {At<ClassCounts>(EvalResultAt(index) + sizeof(EvalSums)), config().eval_classes};
   }
-  // What a ranked evaluation ranks its nodes by, and what it came to (ranking.h).
-  std::span<float> scores() const { return {At<float>(layout_.scores_at), RankedEntries()}; }
-  std::span<Outcome> outcomes() const {
-    return {At<Outcome>(layout_.outcomes_at), RankedEntries()};
-  }
-  std::span<Ranking> rankings() const {
-    return {At<Ranking>(layout_.rankings_at), config().ranked_columns};
+  // What a ranked evaluation ranks its nodes by, and what it came to.
+  ScoreTable scores() const {
+    return {{At<Ranking>(layout_.rankings_at), config().ranked_columns},
+            {At<float>(layout_.scores_at), RankedEntries()},
+            {At<Outcome>(layout_.outcomes_at), RankedEntries()}};
   }
   SlotEntry& slot_entry(uint64_t slot) const {
     return Entry<SlotEntry>(layout_.directory_at, slot, shape_.num_slots);

@@ -2,123 +2,10 @@
 
 #include <utility>
 
-#include "core/model/row_manifest.h"
-
 namespace gnnd {
 namespace {
 
-constexpr uint32_t kMaxLayers = 8;      // a record holds at most so many hops
-constexpr uint32_t kMaxDim = 1U << 18;  // dropout numbers 4-column groups of a row with 16 bits
-constexpr uint32_t kMaxHeads = 64;
 constexpr uint64_t kAlignmentFloats = 16;  // tensors start on cache lines
-
-Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
-
-Status CheckDimension(const char* name, uint32_t value) {
-  if (value >= 1 && value <= kMaxDim) return Status::Ok();
-  return Invalid(std::string(name) + " is " + std::to_string(value) + ", must be in 1.." +
-                 std::to_string(kMaxDim));
-}
-
-Status CheckDropout(const char* name, float value) {
-  if (value >= 0.0F && value < 1.0F) return Status::Ok();  // false for NaN
-  return Invalid(std::string(name) + " must be in [0, 1)");
-}
-
-Status CheckEnums(const ModelSpec& spec) {
-  const ModelKind* const kind = FindKind(spec.type);
-  if (kind == nullptr) return Invalid("unknown model type");
-  if (kind->input == ModelInput::kScript) {
-    return Invalid("the tensors of a script stand in its file");
-  }
-  if (spec.activation < Activation::kRelu || spec.activation > Activation::kLeakyRelu) {
-    return Invalid("unknown activation");
-  }
-  if (spec.normalization < Normalization::kNone || spec.normalization > Normalization::kLayer) {
-    return Invalid("unknown normalization");
-  }
-  return Status::Ok();
-}
-
-Status CheckAttention(const ModelSpec& spec) {
-  GNND_TRY(CheckDropout("attention_dropout", spec.attention_dropout));
-  const ModelKind& kind = KindOf(spec.type);
-  if (kind.input == ModelInput::kRows) return Status::Ok();  // CheckRowSpec checks the rest
-  if (!kind.attends()) {
-    if (spec.heads != 1) return Invalid("heads must be 1 in a model without attention");
-    if (spec.attention_dropout != 0.0F) {
-      return Invalid("attention_dropout must be 0 in a model without attention");
-    }
-    return Status::Ok();
-  }
-  if (spec.heads < 1 || spec.heads > kMaxHeads) {
-    return Invalid("heads is " + std::to_string(spec.heads) + ", must be in 1..64");
-  }
-  if (spec.num_layers > 1 && spec.hidden_dim % spec.heads != 0) {
-    return Invalid("hidden_dim must be a multiple of heads");
-  }
-  if (uint64_t{spec.out_dim} * spec.heads > kMaxDim) {
-    return Invalid("out_dim times heads must be in 1.." + std::to_string(kMaxDim));
-  }
-  return Status::Ok();
-}
-
-Status CheckSpec(const ModelSpec& spec) {
-  GNND_TRY(CheckEnums(spec));
-  if (spec.num_layers < 1 || spec.num_layers > kMaxLayers) {
-    return Invalid("num_layers is " + std::to_string(spec.num_layers) + ", must be in 1..8");
-  }
-  GNND_TRY(CheckDimension("in_dim", spec.in_dim));
-  GNND_TRY(CheckDimension("hidden_dim", spec.hidden_dim));
-  GNND_TRY(CheckDimension("out_dim", spec.out_dim));
-  GNND_TRY(CheckDropout("dropout", spec.dropout));
-  GNND_TRY(CheckDropout("input_dropout", spec.input_dropout));
-  const ModelKind& kind = KindOf(spec.type);
-  if (kind.has_unit_rows && spec.normalization == Normalization::kLayer) {
-    return Invalid(std::string("normalization of ") + kind.name + " is always L2");
-  }
-  GNND_TRY(CheckAttention(spec));
-  return kind.input == ModelInput::kRows ? CheckRowSpec(spec) : Status::Ok();
-}
-
-ParameterTensor TensorOf(uint32_t layer, const std::string& name, TensorRole role, uint32_t rows,
-                         uint32_t cols) {
-  ParameterTensor tensor;
-  tensor.name = name;
-  tensor.rows = rows;
-  tensor.cols = cols;
-  tensor.layer = layer;
-  tensor.role = role;
-  tensor.is_bias = cols == 0;
-  tensor.shape = {rows};
-  if (cols != 0) tensor.shape.push_back(cols);
-  tensor.fan = cols == 0 ? 0 : rows + cols;
-  return tensor;
-}
-
-void AddLayer(const ModelSpec& spec, uint32_t layer, ParameterManifest* manifest) {
-  const std::string convolution = "convs." + std::to_string(layer) + ".";
-  for (const TensorRule& rule : KindOf(spec.type).tensors) {
-    const uint32_t cols = SizeOf(rule.cols, spec, layer);
-    ParameterTensor tensor =
-        TensorOf(layer, convolution + rule.name, rule.role, SizeOf(rule.rows, spec, layer), cols);
-    if (rule.rows == LayerSize::kHeads) tensor.shape.insert(tensor.shape.begin(), 1);
-    if (rule.is_half) tensor.fan += cols;
-    Append(std::move(tensor), manifest);
-  }
-  if (HasResidualProjection(spec, layer)) {
-    const LayerShape shape = ShapeOf(spec, layer);
-    Append(TensorOf(layer, convolution + "res.weight", TensorRole::kResidual, shape.out, shape.in),
-           manifest);
-  }
-  if (spec.normalization != Normalization::kLayer || layer + 1 == spec.num_layers) return;
-  const std::string norm = "norms." + std::to_string(layer) + ".";
-  ParameterTensor scale =
-      TensorOf(layer, norm + "weight", TensorRole::kNormScale, spec.hidden_dim, 0);
-  scale.fill = 1.0F;
-  Append(std::move(scale), manifest);
-  Append(TensorOf(layer, norm + "bias", TensorRole::kNormShift, spec.hidden_dim, 0), manifest);
-}
 
 }  // namespace
 
@@ -146,18 +33,6 @@ uint32_t SizeOf(LayerSize size, const ModelSpec& spec, uint32_t layer) {
 bool HasResidualProjection(const ModelSpec& spec, uint32_t layer) {
   const LayerShape shape = ShapeOf(spec, layer);
   return spec.residual && (IsAttention(spec.type) || shape.in != shape.out);
-}
-
-Result<ParameterManifest> ManifestOf(const ModelSpec& spec) {
-  if (Status status = CheckSpec(spec); !status.ok()) return status;
-  if (TakesRows(spec.type)) {
-    ParameterManifest rows;
-    AddRowTensors(spec, &rows);
-    return rows;
-  }
-  ParameterManifest manifest;
-  for (uint32_t layer = 0; layer < spec.num_layers; ++layer) AddLayer(spec, layer, &manifest);
-  return manifest;
 }
 
 }  // namespace gnnd

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "core/base/status.h"
 #include "core/model/model_kind.h"
 
 // A model as data, and the place of each of its parameters in the flat parameter vector of the job
@@ -99,11 +98,5 @@ uint32_t SizeOf(LayerSize size, const ModelSpec& spec, uint32_t layer);
 
 // Whether layer `layer` has a residual projection; a residual without one adds the input itself.
 bool HasResidualProjection(const ModelSpec& spec, uint32_t layer);
-
-// The tensors of docs/formats/checkpoint.md, layer by layer.
-// kInvalidArgument, naming the field, when a dimension is 0, num_layers is not in 1..8, hidden_dim
-// is not a multiple of heads, an option does not belong to the model, or the model is a script,
-// whose tensors stand in its file.
-Result<ParameterManifest> ManifestOf(const ModelSpec& spec);
 
 }  // namespace gnnd

@@ -2,6 +2,7 @@
 
 #include "core/batch/layout.h"
 #include "core/executor/eval_scratch.h"
+#include "core/model/manifest.h"
 #include "core/model/model_spec.h"
 #include "core/model/row_manifest.h"
 #include "core/prepare/job_memory.h"

@@ -13,6 +13,7 @@
 
 #include "core/batch/record.h"
 #include "core/draw/philox.h"
+#include "core/model/manifest.h"
 #include "core/model/model_spec.h"
 
 // The models in float64 on dense adjacency matrices, by torch's own operators and gradients: what

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/kernels/optimizer.h"
+#include "core/model/manifest.h"
 #include "partition.h"
 #include "train/work/torch_work.h"
 

@@ -11,6 +11,7 @@
 
 #include "core/kernels/loss.h"
 #include "core/kernels/optimizer.h"
+#include "core/model/manifest.h"
 #include "test/support/block_types.h"
 #include "test/support/record_builder.h"
 #include "test/train/dense_reference.h"

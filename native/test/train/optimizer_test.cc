@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "core/model/manifest.h"
+
 namespace gnnd {
 namespace {
 

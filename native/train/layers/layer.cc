@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/model/manifest.h"
 #include "train/ops/operators.h"
 
 namespace gnnd {

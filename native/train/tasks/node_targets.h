@@ -29,7 +29,7 @@ struct NodeTargets {
   // [width], or empty: of a node's class, or of a label where it is there. They multiply losses; a
   // sum of losses is divided by the number of nodes, not by their weights.
   std::span<const float> weights{};
-  // That evaluations rank nodes by (core/ledger/ranking.h): none; of two classes one, for the
+  // That evaluations rank nodes by (core/metric/ranking.h): none; of two classes one, for the
   // second; else one for each class or label.
   uint32_t ranked_columns = 0;
 

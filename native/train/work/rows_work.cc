@@ -17,6 +17,7 @@
 #include "core/draw/row_order.h"
 #include "core/graph/npy.h"
 #include "core/item/item_range.h"
+#include "core/model/manifest.h"
 #include "core/model/parameter_digest.h"
 #include "core/model/row_manifest.h"
 #include "core/prepare/propagation.h"

@@ -17,6 +17,7 @@
 #include "core/base/contain.h"
 #include "core/feature/feature_store.h"
 #include "core/kernels/optimizer.h"
+#include "core/model/manifest.h"
 #include "core/model/parameter_digest.h"
 #include "train/device/device_side.h"
 #include "train/evaluate/device_eval_input.h"

@@ -18,6 +18,7 @@ export const coreRanks: Readonly<Record<string, number>> = {
   item: 3,
   graph: 3,
   draw: 2,
+  metric: 1,
   vec: 1,
   device: 1,
   base: 0,

@@ -1,14 +1,11 @@
-#include "core/ledger/ranking.h"
+#include "core/metric/ranking.h"
 
 #include <array>
 #include <bit>
 #include <cmath>
-#include <limits>
 
 namespace gnnd {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // Grows with the score: floats of one sign are ordered as their bits are.
 uint32_t OrderOf(float score) {
@@ -68,12 +65,12 @@ Ranking Ranker::Rank(const float* scores, const Outcome* outcomes, uint64_t coun
     const Outcome outcome = outcomes[i * stride];
     if (outcome == Outcome::kUnknown) continue;
     const float score = scores[i * stride];
-    if (std::isnan(score)) return {kNone, kNone};
+    if (std::isnan(score)) return kUnranked;
     const bool positive = outcome == Outcome::kPositive;
     keys_.push_back(uint64_t{OrderOf(score)} << 1 | (positive ? 1 : 0));
     ++(positive ? all.positives : all.negatives);
   }
-  if (all.positives == 0 || all.negatives == 0) return {kNone, kNone};
+  if (all.positives == 0 || all.negatives == 0) return kUnranked;
   SortKeys(&keys_, &other_);
   // Pairs of which the positive is above, twice, for those that tie count half: 2 * P * N is below
   // 2^64, for there are fewer than 2^32 nodes.
@@ -94,17 +91,14 @@ Ranking Ranker::Rank(const float* scores, const Outcome* outcomes, uint64_t coun
           precisions / positives};
 }
 
-Status RankColumns(Segment& segment, const EvalShape& shape, uint32_t chunk,
+Status RankColumns(const ScoreTable& table, uint64_t nodes, uint32_t part, uint32_t parts,
                    const std::function<bool()>& alive) {
-  uint64_t nodes = 0;
-  for (uint32_t of = 0; of < shape.chunks; ++of)
-    nodes += segment.eval_sums(shape.CountedWord(of)).nodes;
-  const std::span<Ranking> rankings = segment.rankings();
+  const uint64_t columns = table.rankings.size();
   Ranker ranker;
-  for (uint64_t column = chunk; column < rankings.size(); column += shape.chunks) {
+  for (uint64_t column = part; column < columns; column += parts) {
     if (!alive()) return Status(Code::kAborted, "an evaluation was told to stop");
-    rankings[column] = ranker.Rank(segment.scores().data() + column,
-                                   segment.outcomes().data() + column, nodes, rankings.size());
+    table.rankings[column] =
+        ranker.Rank(table.scores.data() + column, table.outcomes.data() + column, nodes, columns);
   }
   return Status::Ok();
 }
@@ -118,7 +112,7 @@ Ranking MeanOf(std::span<const Ranking> columns) {
     sum.average_precision += column.average_precision;
     ++counted;
   }
-  if (counted == 0) return {kNone, kNone};
+  if (counted == 0) return kUnranked;
   const auto count = static_cast<double>(counted);
   return {sum.roc_auc / count, sum.average_precision / count};
 }

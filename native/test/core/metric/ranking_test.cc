@@ -1,4 +1,4 @@
-#include "core/ledger/ranking.h"
+#include "core/metric/ranking.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "core/model/model_spec.h"
+#include "core/model/manifest.h"
 
 #include <doctest/doctest.h>
 
