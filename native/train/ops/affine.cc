@@ -26,8 +26,8 @@ const T* RowsOf(const at::Tensor& matrix) {
   return static_cast<const T*>(matrix.const_data_ptr());
 }
 
-// Columns [column, column + width) of `rows` rows of `columns`, one behind the other and filled up
-// to `height` rows with zeros.
+// Columns [column, column + width) of `rows` rows of `columns`, packed, and padded with zero rows
+// up to `height`.
 template <typename T>
 const T* FilledUp(const T* from, uint32_t rows, uint64_t columns, uint64_t column, uint64_t width,
                   uint32_t height, std::vector<T>* scratch) {
@@ -39,7 +39,7 @@ const T* FilledUp(const T* from, uint32_t rows, uint64_t columns, uint64_t colum
 }
 
 // The rows of a matrix as products take them: whole stretches of `most`, then as many whole steps
-// as are left, then the rest, which is filled up to a step.
+// as fit, then the rest, which is padded to a step.
 struct Stretch {
   uint32_t first;
   uint32_t rows;    // of the matrix
@@ -56,17 +56,17 @@ std::vector<Stretch> StretchesOf(uint32_t rows, uint32_t most, uint32_t step) {
   return stretches;
 }
 
-// So few rows are taken in lower stretches, for more threads.
+// Up to this many rows are taken in lower stretches, so that more threads have work.
 constexpr uint32_t kFewRows = 2048;
 
-// The operand of one product: rows, and weights as the product's kernel wants them.
+// The operands of one product: rows, and weights in the kernel's form.
 template <typename T>
 struct Factor {
   const T* x;
   const float* weight;
   uint64_t in;
   uint64_t out;
-  bool out_by_in;  // how the weights lie
+  bool out_by_in;  // layout of the weights
   void* packed;
   uint32_t rows_step;
 
@@ -179,7 +179,7 @@ void RunOnTorch(const AffineOp& op) {
   op.out.copy_(sum);
 }
 
-// The sum over all rows of what one thread makes of a part of the left columns and of the rows.
+// The sum over all rows, in which a thread computes a part of the left columns and of the rows.
 template <typename T>
 class TransposedSum {
  public:
@@ -198,7 +198,7 @@ class TransposedSum {
     if (num_stretches == 0) return static_cast<void>(std::fill_n(out_, height_ * width_, 0.0F));
     const auto parts = static_cast<uint32_t>((height_ + kTransposedHeight - 1) / kTransposedHeight);
     const uint32_t groups = std::min(kGroups, (num_stretches + 1) / 2);
-    thread_local std::vector<float> sums;  // of all groups but the first, whose are `out`
+    thread_local std::vector<float> sums;  // sums of all groups but the first, whose sums are `out`
     sums.resize((groups - 1) * height_ * width_);
     float* others = sums.data();
     const auto of_group = [&](uint32_t group) {
@@ -219,7 +219,7 @@ class TransposedSum {
   }
 
  private:
-  // Rows are summed in at most so many groups beside each other.
+  // Most groups of rows that are summed in parallel.
   static constexpr uint32_t kGroups = 4;
   static constexpr uint32_t kRowsOfSums = 32;
 

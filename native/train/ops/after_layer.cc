@@ -10,7 +10,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// How a hidden layer's rows change in place, between forward and backward.
+// In-place changes of a hidden layer's rows, kept from forward to backward.
 struct ActivationSite final : torch::CustomClassHolder {
   DropoutSite dropout;
   Activation activation = Activation::kRelu;
@@ -112,7 +112,7 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
   }
 };
 
-// Backward reads x: for rows shorter than epsilon the divisor is a constant.
+// Backward reads x: rows shorter than epsilon have a constant divisor.
 class NormalizeFunction : public torch::autograd::Function<NormalizeFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, Workspace* workspace) {
@@ -196,7 +196,7 @@ void FinishLayerInPlace(const ModelSpec& spec, const at::Tensor& z, const at::Te
 
 at::Tensor DropRows(const at::Tensor& rows, const DropoutSite& site, Workspace* workspace) {
   if (site.p == 0.0F) return rows;
-  // Rows in bfloat16 are those of a ReLU, which a second one leaves as they are.
+  // Rows in bfloat16 come from a ReLU, which a second ReLU does not change.
   if (rows.scalar_type() == at::kBFloat16) return ReluDropout(rows, site, workspace);
   return ActivateAndDrop(rows, Activation::kRelu, false, site, workspace);
 }

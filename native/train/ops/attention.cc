@@ -14,7 +14,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Heads, and what scores are made of where they are no sums of two numbers.
+// Sets the heads, and the inputs of scores that are not sums of two numbers.
 template <typename T>
 void SetHeads(const AttentionInput& input, AttentionRows<T>* op) {
   op->heads = input.num_heads();
@@ -61,7 +61,7 @@ class AttentionOperand final : public torch::CustomClassHolder {
     return out;
   }
 
-  // Gradients in source, attention, attention_destination, destination.
+  // The gradients of source, attention, attention_destination, destination.
   variable_list Backward(const variable_list& saved, const at::Tensor& grad_out) {
     const at::Tensor& source = saved[0];
     op_.grad_out = grad_out.const_data_ptr<T>();
@@ -85,7 +85,7 @@ class AttentionOperand final : public torch::CustomClassHolder {
  private:
   const AttentionOperators<T>& operators() const { return workspace_->operators().attention<T>(); }
 
-  // The coefficients after dropout; where p drops one it becomes 0.
+  // The coefficients after dropout, which sets dropped ones to 0.
   T* Drop(const AttentionDropout& dropout) {
     op_.weight_scale = T{1} / (T{1} - static_cast<T>(dropout.p));
     T* weight = workspace_->Get<T>(op_.heads * op_.stride());
@@ -104,7 +104,7 @@ class AttentionOperand final : public torch::CustomClassHolder {
     op_.transposed_edge = edge;
   }
 
-  // Gradients in source, key, destination.
+  // The gradients of source, key, destination.
   variable_list BackwardOfProducts(const at::Tensor& source, const at::Tensor& grad_source) {
     at::Tensor grad_destination = EmptyIn(workspace_, source, block_.num_dst, source.size(1));
     op_.grad_destination = grad_destination.data_ptr<T>();
@@ -115,7 +115,7 @@ class AttentionOperand final : public torch::CustomClassHolder {
     return {grad_source, grad_key, grad_destination};
   }
 
-  // GATv2: the rest of grad_source, and the gradients in the vector and the destinations.
+  // GATv2: the rest of grad_source, and the gradients of the vector and the destinations.
   variable_list BackwardOfSums(const at::Tensor& source, const at::Tensor& grad_source) {
     at::Tensor grad_destination = EmptyIn(workspace_, source, block_.num_dst, source.size(1));
     op_.grad_destination = grad_destination.data_ptr<T>();
@@ -126,7 +126,7 @@ class AttentionOperand final : public torch::CustomClassHolder {
     return {grad_source, grad_attention, at::Tensor(), grad_destination};
   }
 
-  // [heads, rows]
+  // The gradients of scores, [heads, rows].
   at::Tensor ScoreGradients(const at::Tensor& like, uint32_t rows, const uint32_t* indptr,
                             const uint32_t* edge) {
     at::Tensor sums = EmptyIn(workspace_, like, op_.heads, rows);
@@ -144,7 +144,7 @@ class AttentionOperand final : public torch::CustomClassHolder {
     return op;
   }
 
-  // [heads, columns]: of as many of the rows as have scores.
+  // The gradients of vectors, [heads, columns], over as many of the rows as have scores.
   at::Tensor VectorGradients(const at::Tensor& scores, const at::Tensor& rows) {
     HeadRows<T> op = OfHeads(scores, at::Tensor());
     op.rows = rows.const_data_ptr<T>();

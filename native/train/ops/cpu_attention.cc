@@ -5,9 +5,9 @@
 #include "train/ops/ops.h"
 #include "train/ops/parallel.h"
 
-// Attention on the processor. The products with attention vectors are loops of our own: matrices
-// with as few columns as there are heads are slow in libraries, and their sums there depend on the
-// number of threads.
+// Attention on the processor. Products with attention vectors are loops of our own: libraries are
+// slow for matrices with as few columns as there are heads, and their sums depend on the number of
+// threads.
 
 namespace gnnd {
 namespace {
@@ -41,9 +41,9 @@ void Drop(const AttentionRows<T>& op, const DropoutKey& key, const uint32_t* nod
   });
 }
 
-// Sums of rows weighted by op.weight, which is laid out like alpha, one head after the other. `sum`
-// says of which rows, where they go, and which of them are a row's own; edges_of(weights of a
-// head's edges) puts those in the order of `sum`.
+// Sums rows weighted by op.weight (laid out like alpha), one head after the other. `sum` says which
+// rows are summed, where the sums go, and which rows are a row's own; edges_of(weights of a head's
+// edges) puts the weights in the order of `sum`.
 template <typename T, typename EdgesOf>
 void SumHeads(const AttentionRows<T>& op, uint32_t rows, Spmm<T> sum, const EdgesOf& edges_of) {
   sum.columns = op.columns;

@@ -8,7 +8,7 @@
 #include "train/ops/ops.h"
 #include "train/ops/parallel.h"
 
-// What follows hidden layers, on the processor.
+// Activations and normalisation after hidden layers, on the processor.
 
 namespace gnnd {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kGrainRows = 64;
 constexpr double kLeakySlope = 0.01;
 constexpr double kLayerNormEpsilon = 1e-5;
-constexpr double kL2Epsilon = 1e-12;  // of torch.nn.functional.normalize
+constexpr double kL2Epsilon = 1e-12;  // as in torch.nn.functional.normalize
 
 template <typename T>
 void ActivateRange(Activation activation, T* __restrict values, uint64_t count) {
@@ -40,7 +40,7 @@ void ActivateRange(Activation activation, T* __restrict values, uint64_t count) 
   }
 }
 
-// Multiplies `grad` by the activation's derivative, which its output tells.
+// Multiplies `grad` by the activation's derivative, which follows from its output.
 template <typename T>
 void MultiplyDerivative(Activation activation, const T* __restrict out, uint64_t count,
                         T inverse_scale, T* __restrict grad) {
@@ -76,8 +76,8 @@ void ActivationGradient(const ActivationRows<T>& op, const T* out, Workspace*) {
   });
 }
 
-// out = x / max(|x|, epsilon) by rows. Backward reads x: for rows shorter than epsilon the divisor
-// is a constant.
+// Sets out = x / max(|x|, epsilon) by rows. Backward reads x: rows shorter than epsilon have a
+// constant divisor.
 template <typename T>
 void NormalizeRows(const T* x, uint32_t columns, uint32_t begin, uint32_t end, T* out) {
   for (uint32_t r = begin; r < end; ++r) {
@@ -104,7 +104,7 @@ void NormalizeRowsBackward(const T* x, const T* grad, uint32_t columns, uint32_t
   }
 }
 
-// A row's elements less their mean, over their standard deviation.
+// A row's elements minus their mean, divided by their standard deviation.
 template <typename T>
 struct Standardized {
   T mean;
@@ -134,8 +134,8 @@ void LayerNormRow(const T* row, uint32_t columns, const T* scale, const T* shift
   for (uint32_t c = 0; c < columns; ++c) to[c] = standardized(row[c]) * scale[c] + shift[c];
 }
 
-// Gradients in a row, and added to `grad_scale`, those in the scale and, `columns` further, the
-// shift.
+// The gradients of a row; adds those of the scale to `grad_scale` and, `columns` further, those of
+// the shift.
 template <typename T>
 void LayerNormRowBackward(const T* __restrict row, const T* __restrict grad, uint32_t columns,
                           const T* __restrict scale, T* __restrict grad_row,

@@ -14,7 +14,7 @@ namespace gnnd {
 namespace {
 
 constexpr uint32_t kGrainRows = 64;
-// Floats of the parameter vector, and seeds, below which another thread does not pay.
+// Floats of the parameter vector, and seeds, below which another thread does not pay off.
 constexpr uint32_t kGrainFloats = 16384;
 constexpr uint32_t kGrainSeeds = 64;
 
@@ -68,8 +68,8 @@ void Drop(const DropoutRows<T, SumOf<T>>& op, uint32_t rows, Workspace*) {
                [&op](uint32_t begin, uint32_t end) { RunDropout(op, begin, end); });
 }
 
-// Selecting by bits, the sign left out, makes a loop that vectorises; one that branches is
-// mispredicted at every other element.
+// Selects by bits, ignoring the sign, so that the loop vectorises; a branch would be mispredicted
+// at every other element.
 template <typename T>
 void SelectScaled(const T* __restrict out, const T* __restrict grad, uint64_t count, T scale,
                   T* __restrict grad_in) {

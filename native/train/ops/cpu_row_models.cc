@@ -10,7 +10,7 @@
 #include "train/ops/ops.h"
 #include "train/ops/parallel.h"
 
-// What models over rows compute, on the processor.
+// Operators of models over rows, on the processor.
 
 namespace gnnd {
 namespace {
@@ -155,7 +155,7 @@ void DrawMask(const TokenDropout& dropout, uint32_t node, uint64_t count, T* mas
   }
 }
 
-// Of one row.
+// Attention of one row.
 template <typename T>
 void AttendRow(const TokenRows<T>& shape, const T* query, const T* key, const T* value,
                const T* mask, T* probability, T* out) {

@@ -8,16 +8,16 @@ namespace gnnd {
 
 struct Operators;
 
-// Where a Trainer computes: what tensors over its memory say, what computes there, and where that
-// memory comes from. A simulated device has the host's memory, so that where its tensors lie does
-// not tell which one it is; this does.
+// Where a Trainer computes: the torch device of its tensors, its operators, and the source of its
+// memory. A simulated device has the host's memory, so the place of its tensors does not identify
+// it; this struct does.
 struct TrainDevice {
   c10::Device where{c10::kCPU};
   const Operators* operators = nullptr;
-  // Of what the operators and the two below work on: a stream (device_stream.h); null: the CPU's.
+  // For the operators and the two functions below: a stream (device_stream.h); null: the CPU's.
   void* context = nullptr;
-  // Memory for workspaces, on boundaries of 64 bytes; null: the host's. `allocate` throws, as
-  // operators do.
+  // Memory for workspaces, on boundaries of 64 bytes; null: the host's. `allocate` throws like
+  // operators.
   void* (*allocate)(void* context, uint64_t bytes) = nullptr;
   void (*release)(void* context, void* memory, uint64_t bytes) = nullptr;
 };

@@ -7,7 +7,7 @@
 namespace gnnd {
 namespace {
 
-// Every function that operators and extraction call.
+// Checks for every function that operators and extraction call.
 Status NeedsOfTraining(const Device& device) {
   const gnnd_device_plugin& table = device.table();
   GNND_TRY(device.Needs(table.gather, "gather"));
@@ -29,10 +29,10 @@ Status NeedsOfTraining(const Device& device) {
   return device.Needs(table.norm, "norm");
 }
 
-// An executor sees the one GPU that it works on.
+// An executor sees only the GPU that it works on.
 c10::Device Gpu() { return {c10::kCUDA, 0}; }
 
-// Unproven: no GPU has run this yet (docs/gpu.md). kDeviceUnavailable where torch has no CUDA.
+// Unproven: no GPU has run this yet (docs/gpu.md). kDeviceUnavailable if torch has no CUDA.
 Result<c10::Stream> StreamOfTorch(const Device& device) {
   try {
     const c10::impl::VirtualGuardImpl torch(c10::kCUDA);
@@ -63,7 +63,7 @@ TrainStream::TrainStream(const Device& device, const Operators& operators) : dev
   };
   train_device_.release = [](void* context, void* memory, uint64_t) {
     auto* const self = static_cast<TrainStream*>(context);
-    // What still uses it goes first; after a sticky error nothing does.
+    // Work that still uses the memory must end first; after a sticky error there is none.
     self->Drain();
     self->device_.table().release(self->device_.get(), memory);
   };

@@ -12,14 +12,13 @@
 #include "core/device/device.h"
 #include "train/ops/device.h"
 
-// A stream of a device with memory of its own, as train/ works on it: where a Workspace's memory
-// comes from and its operators are enqueued. Workspaces of two streams may be used by two threads
-// at once.
+// A stream of a device with memory of its own, for use in train/: provides the memory of Workspaces
+// and runs their operators. Two threads may use the workspaces of two streams at once.
 
 namespace gnnd {
 
-// What a device answered where there is no status to return: in operators and workspaces, which
-// autograd calls.
+// A device's error in code without a Status to return: operators and workspaces, which autograd
+// calls.
 class DeviceError : public std::runtime_error {
  public:
   explicit DeviceError(Status status)
@@ -34,30 +33,30 @@ class TrainStream {
  public:
   enum class Use {
     kExtract,  // a stream of the device's own
-    // One that torch's operators take, too, while a thread is within Current; where device memory
-    // is the host's they run at once, on the processor.
+    // A stream that torch's operators also use while a thread is within Current; if device memory
+    // is the host's, they run at once, on the processor.
     kCompute,
   };
-  // Workspaces of the stream compute by `operators`. kDeviceUnavailable where the plug-in lacks a
+  // Workspaces of the stream compute by `operators`. kDeviceUnavailable if the plug-in lacks a
   // kernel that those call.
   static Result<std::unique_ptr<TrainStream>> Create(const Device& device, Use use,
                                                      const Operators& operators);
   TrainStream(const TrainStream&) = delete;
   TrainStream& operator=(const TrainStream&) = delete;
 
-  // The stream that a workspace of such a device works on.
+  // The stream on which a workspace of this device works.
   static TrainStream& Of(const TrainDevice& device) {
     return *static_cast<TrainStream*>(device.context);
   }
 
-  // For workspaces; as long as the stream.
+  // For workspaces; valid as long as the stream.
   const TrainDevice& train_device() const { return train_device_; }
   const gnnd_device_plugin& table() const { return device_.table(); }
   // Whether the processor may follow pointers to device memory.
   bool on_host() const { return device_.info().memory_kind == GNND_MEMORY_HOST; }
 
-  // Enqueues function(stream, &args, error). Throws DeviceError, as all that follow. Where device
-  // memory is the host's it waits, too: what torch computes there, it computes at once.
+  // Enqueues function(stream, &args, error). This and the functions below throw DeviceError. If
+  // device memory is the host's, it also waits, because torch's operators run there at once.
   template <typename Args>
   void Launch(uint32_t (*function)(gnnd_device_stream*, const Args*, gnnd_device_error*),
               const Args& args) {
@@ -67,20 +66,20 @@ class TrainStream {
     }
     if (on_host()) Synchronize();
   }
-  // Straight where host memory is registered; it then stays as it is until the stream got there.
+  // Direct if host memory is registered, which must then stay unchanged until the copy has run.
   void CopyIn(void* to, const void* from, uint64_t bytes);
   void CopyOut(void* to, const void* from, uint64_t bytes);
   void Fill(void* to, uint8_t byte, uint64_t bytes);
   void Synchronize();
-  // Before torch works on the stream. Throws what torch does, where the device simulates that.
+  // Call before torch works on the stream. Throws torch's exceptions for simulated faults.
   void BeginTorch();
-  // The device's time from one to the other, by events on the stream; the second one waits for it.
+  // The device's time between the two calls, by events on the stream; EndTiming waits for it.
   void BeginTiming();
   uint64_t EndTiming();
-  // Synchronize where a failure has been told already.
+  // Synchronize after a failure that was reported already.
   void Drain() noexcept { static_cast<void>(stream_->Synchronize()); }
 
-  // Torch's operators of this thread take the stream, too.
+  // Makes torch's operators of this thread use the stream, too.
   class Current {
    public:
     explicit Current(const TrainStream& stream);
@@ -98,7 +97,7 @@ class TrainStream {
   void Copy(void* to, const void* from, uint64_t bytes, uint32_t direction);
 
   const Device& device_;
-  std::optional<c10::Stream> torch_;  // the same one, where torch has streams
+  std::optional<c10::Stream> torch_;  // the same stream for torch, if torch has streams there
   std::unique_ptr<DeviceStream> stream_;
   std::unique_ptr<DeviceEvent> begun_;
   std::unique_ptr<DeviceEvent> ended_;

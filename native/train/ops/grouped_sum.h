@@ -8,8 +8,8 @@
 
 namespace gnnd {
 
-// total = the sum of what all rows contribute, [width]: of groups of 64 rows, then of the groups in
-// their order, whatever the number of threads. add(begin, end, sums) adds that of some rows.
+// Sets total [width] to the sum over all rows: over groups of 64 rows each, then over the groups in
+// their order, whatever the number of threads. add(begin, end, sums) adds some rows to `sums`.
 template <typename T, typename AddRows>
 void SumInGroups(uint32_t rows, uint64_t width, Workspace* workspace, T* total,
                  const AddRows& add) {

@@ -18,22 +18,22 @@
 #include "train/ops/affine.h"
 #include "train/ops/workspace.h"
 
-// What the operators of train/ compute with, a table for each kind of device: core/kernels on the
-// CPU, kernels of its own on another one. An autograd function (ops.h, attention.h) knows shapes,
-// places and what backward needs; it never looks into an array, and calls its workspace's table.
-// Each entry is a whole operation over all rows. Pointers are to memory of the table's device, and
-// so is what a Workspace hands out there. The workspace of an operation says which device and which
-// of its streams computes it: an autograd function may be called by any thread. An operator throws
-// what its device could not do (DeviceError of device_stream.h; std::bad_alloc).
+// The operators of train/, one table for each kind of device: core/kernels on the CPU, kernels of
+// its own on another device. An autograd function (ops.h, attention.h) knows shapes, places and the
+// data for backward; it never reads an array itself, and calls its workspace's table. Each entry is
+// a whole operation over all rows. Pointers are to memory of the table's device, as is a
+// Workspace's memory there. An operation's workspace decides which device and stream computes it,
+// because any thread may call an autograd function. An operator throws its device's errors
+// (DeviceError of device_stream.h; std::bad_alloc).
 
 namespace gnnd {
 
-// What rows of T are computed with.
+// The type in which rows of T are summed.
 template <typename T>
 using SumOf = std::conditional_t<std::same_as<T, Bfloat16>, float, T>;
 
-// A mean over the edges of destinations: scale[d] = 1 / the sum of their weights, 0 where that is
-// not above 0; `scaled`, where asked for, is scale * weight of each edge.
+// A mean over the edges of destinations: scale[d] = 1 / the sum of their weights, or 0 if that is
+// not above 0; `scaled`, if requested, is scale * weight of each edge.
 template <typename Sum>
 struct MeanScales {
   const uint32_t* indptr = nullptr;  // [num_dst + 1]
@@ -43,8 +43,8 @@ struct MeanScales {
   Sum* scaled = nullptr;  // [num_edges]; written by scale_weights
 };
 
-// grad_in = grad * scale where `out` is not 0, else 0. What was not positive or did not survive
-// dropout is 0 in the output, so the output is all that backward needs.
+// Sets grad_in = grad * scale where `out` is not 0, else 0. Elements that were not positive, or did
+// not survive dropout, are 0 in the output, so backward needs nothing else.
 template <typename T>
 struct DropoutGradient {
   const T* out = nullptr;
@@ -59,25 +59,25 @@ template <typename T>
 struct RowOperators {
   using Sum = SumOf<T>;
 
-  // out = the sparse matrix times rows (core/kernels/spmm.h).
+  // Sets out = the sparse matrix times rows (core/kernels/spmm.h).
   void (*sum_edges)(const Spmm<Sum, T, T>& op, uint32_t rows, Workspace* workspace);
-  // The same straight from feature rows, each rounded once; none in float64.
+  // The same straight from feature rows, rounding each sum once; not available in float64.
   void (*sum_floats)(const Spmm<Sum, float, T>& op, uint32_t rows, Workspace* workspace);
   void (*sum_halves)(const Spmm<Sum, Half, T>& op, uint32_t rows, Workspace* workspace);
   void (*mean_scales)(const MeanScales<Sum>& op, Workspace* workspace);
   void (*scale_weights)(const MeanScales<Sum>& op, Workspace* workspace);
-  // [num_src + 1], [num_edges], [num_edges].
+  // Writes arrays of [num_src + 1], [num_edges] and [num_edges].
   void (*transpose)(const TransposeInput<Sum>& in, Workspace* workspace, uint32_t* indptr,
                     uint32_t* dst, Sum* weight);
-  // The record's float32 weights as Sum: themselves, or a copy in the workspace.
+  // The record's float32 weights as Sum: in place, or a copy in the workspace.
   const Sum* (*weights)(std::span<const float> weights, Workspace* workspace);
   void (*dropout)(const DropoutRows<T, Sum>& op, uint32_t rows, Workspace* workspace);
   void (*dropout_gradient)(const DropoutGradient<T>& op, Workspace* workspace);
-  // out[c] = the sum over rows, in groups of 64 (train/ops/grouped_sum.h).
+  // Sets out[c] = the sum over rows, in groups of 64 (train/ops/grouped_sum.h).
   void (*sum_rows)(const T* rows, uint32_t count, uint64_t columns, Workspace* workspace, Sum* out);
 };
 
-// One number a row and head, or a vector a head: [heads][rows], [heads, columns].
+// One number per row and head, [heads][rows], or one vector per head, [heads, columns].
 template <typename T>
 struct HeadRows {
   const T* rows = nullptr;     // [num_rows, heads * columns]
@@ -88,31 +88,31 @@ struct HeadRows {
   uint32_t columns = 0;
 };
 
-// Graph attention, around the passes of core/kernels/attention.h.
+// Operators of graph attention around the passes of core/kernels/attention.h.
 template <typename T>
 struct AttentionOperators {
-  // out[h][r] = vectors[h] . rows[r][h]
+  // Sets out[h][r] = vectors[h] . rows[r][h].
   void (*scores)(const HeadRows<T>& op, Workspace* workspace, T* out);
-  // Forward and the backward pass of sources; for GAT, the backward pass of destinations, too.
+  // Forward and the backward pass of sources; for GAT also the backward pass of destinations.
   void (*pass)(const AttentionRows<T>& op, AttentionPass pass, uint32_t rows, Workspace* workspace);
   void (*drop)(const AttentionRows<T>& op, const DropoutKey& key, const uint32_t* nodes,
                uint64_t threshold, Workspace* workspace, T* weight);
-  // out = sums of source rows weighted by op.weight.
+  // Sets out = the sums of source rows weighted by op.weight.
   void (*aggregate)(const AttentionRows<T>& op, Workspace* workspace, T* out);
-  // [num_src + 1], [num_edges] and which edge it is.
+  // Writes arrays of [num_src + 1], [num_edges], and [num_edges] numbers of edges.
   void (*transpose)(const AttentionRows<T>& op, Workspace* workspace, uint32_t* indptr,
                     uint32_t* dst, uint32_t* edge);
-  // op.grad_source = the weights' transpose times op.grad_out.
+  // Sets op.grad_source = the weights' transpose times op.grad_out.
   void (*aggregate_transposed)(const AttentionRows<T>& op, Workspace* workspace);
-  // GATv2: the pass over destinations; op.grad_attention is written, not added to.
+  // GATv2: the pass over destinations; op.grad_attention is overwritten, not added to.
   void (*backward_of_sums)(const AttentionRows<T>& op, Workspace* workspace);
-  // out[h][r]: sums of op.grad_score over the edges of each row, which `edge` names where they are
-  // not numbered as they stand (null), and over a destination's own.
+  // Sets out[h][r] to the sum of op.grad_score over the edges of each row, which `edge` lists
+  // (null: in their order), and over a destination's own slot.
   void (*score_gradients)(const AttentionRows<T>& op, uint32_t rows, const uint32_t* indptr,
                           const uint32_t* edge, Workspace* workspace, T* out);
-  // to[r][h] += scores[h][r] * vectors[h]
+  // Adds scores[h][r] * vectors[h] to to[r][h].
   void (*add_outer)(const HeadRows<T>& op, Workspace* workspace, T* to);
-  // out[h] = sum over r of scores[h][r] * rows[r][h], in groups of 64.
+  // Sets out[h] = sum over r of scores[h][r] * rows[r][h], in groups of 64.
   void (*vector_gradients)(const HeadRows<T>& op, Workspace* workspace, T* out);
 };
 
@@ -126,7 +126,7 @@ struct ActivationRows {
   uint32_t rows = 0;
 };
 
-// Rows [rows, columns] to be normalised, and in backward the gradient of the result.
+// Rows [rows, columns] to be normalised; in backward also the gradient of the result.
 template <typename T>
 struct NormRows {
   const T* x = nullptr;
@@ -137,18 +137,18 @@ struct NormRows {
   const T* grad = nullptr;
 };
 
-// What follows hidden layers (after_layer.h).
+// Operators after hidden layers (after_layer.h).
 template <typename T>
 struct FinishOperators {
   void (*activate)(const ActivationRows<T>& op, Workspace* workspace);
-  // The rows of op.dropout are the gradient, and become that of the input; `out` is what the
-  // activation and dropout gave. The mask is drawn again: a 0 there need not be a dropped element.
+  // The rows of op.dropout are the gradient, and become that of the input; `out` is the result of
+  // activation and dropout. The mask is drawn again: a 0 in `out` need not be a dropped element.
   void (*activation_gradient)(const ActivationRows<T>& op, const T* out, Workspace* workspace);
   void (*layer_norm)(const NormRows<T>& op, Workspace* workspace, T* out);
-  // grad_scale is [2, columns]: of scale and shift, summed in groups of 64 rows.
+  // grad_scale is [2, columns], for scale and shift, summed in groups of 64 rows.
   void (*layer_norm_gradient)(const NormRows<T>& op, Workspace* workspace, T* grad_in,
                               T* grad_scale);
-  // x / max(|x|, epsilon) by rows.
+  // Sets out = x / max(|x|, epsilon) by rows.
   void (*normalize)(const NormRows<T>& op, Workspace* workspace, T* out);
   void (*normalize_gradient)(const NormRows<T>& op, Workspace* workspace, T* grad_in);
 };
@@ -160,7 +160,7 @@ struct BatchNormRows {
   uint32_t rows = 0;
   uint64_t columns = 0;
   const T* scale = nullptr;  // [columns]
-  const T* shift = nullptr;  // [columns]; backward reads none
+  const T* shift = nullptr;  // [columns]; not read by backward
   T* moments = nullptr;      // [2, columns]: mean and variance over `rows`, or given ones
   T* inverse = nullptr;      // [columns]: 1 / the standard deviation
   const T* grad = nullptr;   // backward: like x
@@ -190,37 +190,37 @@ struct TokenRows {
   T* probability = nullptr;  // [rows, heads, queries, tokens], before dropout
   T* mask = nullptr;         // like it: 0 or 1 / (1 - p); null: no dropout
   T* out = nullptr;          // [rows, queries, width]
-  const T* grad = nullptr;   // backward, as the rest: like out
+  const T* grad = nullptr;   // for backward, as the fields below: like out
   T* grad_query = nullptr;
   T* grad_key = nullptr;
   T* grad_value = nullptr;
 
   uint64_t width() const { return uint64_t{heads} * head_width; }
-  // Of a row's probabilities.
+  // Number of a row's probabilities.
   uint64_t scores() const { return uint64_t{heads} * queries * tokens; }
 };
 
-// Whose probabilities survive: element i of a row's is the node's (core/draw/dropout.h).
+// Keyed dropout of probabilities: element i of a row's belongs to its node (core/draw/dropout.h).
 struct TokenDropout {
   DropoutKey key;
   const uint32_t* nodes = nullptr;  // [rows]
   float p = 0;
 };
 
-// What models over rows of propagated features compute (row_ops.h).
+// Operators of models over rows of propagated features (row_ops.h).
 template <typename T>
 struct RowModelOperators {
   // Writes moments and inverse.
   void (*batch_norm)(const BatchNormRows<T>& op, Workspace* workspace, T* out);
   // Reads moments, writes inverse.
   void (*batch_norm_by)(const BatchNormRows<T>& op, Workspace* workspace, T* out);
-  // Reads both. grad_scale is [2, columns]: of scale and shift, summed in groups of 64 rows.
+  // Reads both. grad_scale is [2, columns], for scale and shift, summed in groups of 64 rows.
   void (*batch_norm_gradient)(const BatchNormRows<T>& op, Workspace* workspace, T* grad_in,
                               T* grad_scale);
   void (*prelu)(const PReluRows<T>& op, Workspace* workspace, T* out);
-  // grad_slope [1]: summed in groups of 64 rows.
+  // grad_slope is [1], summed in groups of 64 rows.
   void (*prelu_gradient)(const PReluRows<T>& op, Workspace* workspace, T* grad_in, T* grad_slope);
-  // Writes the mask, where there is one, the probabilities and `out`.
+  // Writes the mask if there is one, the probabilities and `out`.
   void (*attend)(const TokenRows<T>& op, const TokenDropout& dropout, Workspace* workspace);
   void (*attend_gradient)(const TokenRows<T>& op, Workspace* workspace);
 };
@@ -233,7 +233,7 @@ struct LossRows {
   uint32_t rows = 0;
   uint64_t classes = 0;
   float* grad = nullptr;  // like logits
-  // In the host's memory on every device.
+  // In the host's memory on every device:
   Task task = Task::kClassification;
   const float* targets = nullptr;  // other tasks: like logits, NaN = not known
   const float* weights = nullptr;  // [classes], or null: NodeTargets::weights
@@ -254,7 +254,7 @@ struct Operators {
   RowModelOperators<float> row_models_of_float;
   RowModelOperators<double> row_models_of_double;
 
-  // Between float32 and bfloat16.
+  // Convert between float32 and bfloat16.
   void (*narrow)(const float* from, uint32_t rows, uint64_t columns, Workspace* workspace,
                  Bfloat16* to);
   void (*widen)(const Bfloat16* from, uint32_t rows, uint64_t columns, Workspace* workspace,
@@ -264,7 +264,7 @@ struct Operators {
   void (*transposed_product)(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& out,
                              Workspace* workspace);
   LossSums (*loss)(const LossRows& op, Workspace* workspace);
-  // One step of the optimizer, all of the parameter vector; in the host's memory on every device.
+  // One step of the optimizer over all parameters; they are in the host's memory on every device.
   void (*update)(const ParameterManifest& manifest, const OptimizerOptions& options,
                  const OptimizerStep& step);
 
@@ -291,10 +291,10 @@ struct Operators {
   }
 };
 
-// On torch's threads, with core/kernels.
+// The table that uses core/kernels on the processor's threads.
 const Operators& CpuOperators();
 
-// Parts of it (cpu_attention.cc, cpu_finish.cc, cpu_row_models.cc).
+// Parts of that table (cpu_attention.cc, cpu_finish.cc, cpu_row_models.cc).
 template <typename T>
 AttentionOperators<T> CpuAttention();
 template <typename T>

@@ -32,7 +32,7 @@ at::Tensor ViewAs(T* data, int64_t rows, int64_t columns, at::Device where) {
   return at::from_blob(data, {rows, columns}, options);
 }
 
-// Elements of rows of T.
+// The elements of rows of T.
 template <typename T>
 T* DataOf(const at::Tensor& rows) {
   TORCH_CHECK(rows.scalar_type() == kScalarType<T>, "rows have another element type");
@@ -66,7 +66,7 @@ std::vector<at::Tensor> ViewsOf(const ParameterManifest& manifest, std::span<con
   std::vector<at::Tensor> tensors;
   tensors.reserve(manifest.tensors.size());
   for (const ParameterTensor& tensor : manifest.tensors) {
-    // Torch has no view of constant memory; nothing writes to a parameter through these.
+    // Torch has no view of constant memory; nobody writes to a parameter through these views.
     float* data = const_cast<float*>(floats.data()) + tensor.offset;
     tensors.push_back(tensor.is_bias ? ViewOf(data, 0, tensor.rows, where)
                                      : ViewOf(data, tensor.rows, tensor.cols, where));
@@ -183,7 +183,7 @@ at::Tensor BlockOperand<T>::AggregateTransposed(const at::Tensor& grad,
   op.self_rows = block_.num_dst;
   op.self_stride = op.x_stride;
   if (self_weight_ != nullptr) {
-    GNND_CHECK(!grad_self.defined());  // the self term is in the weights already
+    GNND_CHECK(!grad_self.defined());  // the weights already include the self term
     op.self = op.x;
     op.self_weight = self_weight_;
   } else if (grad_self.defined()) {
@@ -265,7 +265,7 @@ class AggregateFunction : public torch::autograd::Function<AggregateFunction<T>>
   }
 };
 
-// A function keeps its workspace from forward to backward as a number.
+// Saves the workspace from forward to backward, as a number.
 void SaveWorkspace(AutogradContext* context, Workspace* workspace) {
   context->saved_data["workspace"] = reinterpret_cast<int64_t>(workspace);
 }
@@ -276,7 +276,7 @@ Workspace* SavedWorkspace(AutogradContext* context) {
 
 bool IsNarrow(const at::Tensor& rows) { return rows.scalar_type() == at::kBFloat16; }
 
-// rows weight, of the rows' type.
+// The product of rows and weight, in the rows' type.
 at::Tensor Product(const at::Tensor& rows, const at::Tensor& weight, Workspace* workspace) {
   const at::Tensor out = EmptyIn(workspace, rows, rows.size(0), weight.size(1));
   workspace->operators().affine({rows, weight.t(), {}, {}, {}, {}, out}, workspace);

@@ -18,27 +18,27 @@
 #include "train/ops/operators.h"
 #include "train/ops/workspace.h"
 
-// The differentiable operators that models over blocks are made of. Each is a
-// torch::autograd::Function whose outputs and gradients lie in the batch's workspace, and which
-// computes with the operators of that workspace's device (operators.h); all work in
-// float32, in float64 (tests compare with dense references there), and on rows in bfloat16: their
-// sums and what is computed of a row are float32, parameters and their gradients, too.
+// The differentiable operators of models over blocks. Each is a torch::autograd::Function whose
+// outputs and gradients lie in the batch's workspace, and which computes with the operators of that
+// workspace's device (operators.h). All work in float32, in float64 (for tests against dense
+// references), and on rows in bfloat16, with float32 sums, intermediate results, parameters and
+// their gradients.
 
 namespace gnnd {
 
 enum class Reduction : uint32_t {
-  kMean,         // mean over a destination's edges, weighted where the block has weights: sum of
-                 // weight * x over sum of weights; 0 where there is nothing to divide by
-  kSum,          // sum over a destination's edges, of weight * x where the block has weights
-  kWeightedSum,  // sum of weight * x over edges, plus self_weight * x of itself where there are any
+  kMean,  // mean over a destination's edges, weighted if the block has weights: sum of weight * x
+          // over sum of weights; 0 if the divisor is 0
+  kSum,   // sum over a destination's edges, of weight * x if the block has weights
+  kWeightedSum,  // sum of weight * x over edges, plus self_weight * x of the row itself, if any
 };
 
-// Memory of a device as a tensor of [rows, columns], or [columns] when rows is 0. Does not own it.
+// Memory of a device as a tensor of [rows, columns], or [columns] if rows is 0. Does not own it.
 at::Tensor ViewOf(float* data, int64_t rows, int64_t columns, at::Device where = at::kCPU);
 at::Tensor ViewOf(double* data, int64_t rows, int64_t columns, at::Device where = at::kCPU);
 at::Tensor ViewOf(Bfloat16* data, int64_t rows, int64_t columns, at::Device where = at::kCPU);
 
-// Those of a parameter vector, in the manifest's order: matrices, and biases as vectors.
+// Views of a parameter vector, in the manifest's order: matrices, and biases as vectors.
 std::vector<at::Tensor> ViewsOf(const ParameterManifest& manifest, std::span<const float> floats,
                                 at::Device where);
 
@@ -50,31 +50,31 @@ template <typename T>
 at::Tensor GatheredRows(const RowTable& table, std::span<const uint32_t> rows,
                         Workspace* workspace);
 
-// body(T()), where T is the tensor's element type, float or double.
+// Calls body(T()), where T is the tensor's element type, float or double.
 template <typename Body>
 decltype(auto) InTypeOf(const at::Tensor& tensor, const Body& body) {
   return tensor.scalar_type() == at::kDouble ? body(double()) : body(float());
 }
 
-// The same, bfloat16 as Bfloat16.
+// InTypeOf that also calls bfloat16 Bfloat16.
 template <typename Body>
 decltype(auto) InRowTypeOf(const at::Tensor& tensor, const Body& body) {
   if (tensor.scalar_type() == at::kBFloat16) return body(Bfloat16());
   return InTypeOf(tensor, body);
 }
 
-// The tensor, or none where it is undefined.
+// The tensor, or nothing if it is undefined.
 inline std::optional<at::Tensor> IfDefined(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
 }
 
-// Eight partial sums make a loop that vectorises, in an order that is fixed.
+// Sums of eight parts vectorise, and their order is fixed.
 template <typename T>
 T Total(const T (&sum)[8]) {
   return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
-// body(c, c % 8) for every c below `count`.
+// Calls body(c, c % 8) for every c below `count`.
 template <typename Body>
 void ForLanes(uint32_t count, const Body& body) {
   uint32_t c = 0;
@@ -91,25 +91,25 @@ T DotOfRows(const T* __restrict a, const T* __restrict b, uint32_t count) {
   return Total(sum);
 }
 
-// One block as an operand of aggregation, in element type T: weights and, once a gradient asks for
-// it, the transposed CSC. Borrows the record; its arrays lie in the workspace.
+// One block as an operand of aggregation, in element type T: weights and, once a gradient needs it,
+// the transposed CSC. Borrows the record; its arrays lie in the workspace.
 template <typename T>
 class BlockOperand final : public torch::CustomClassHolder {
  public:
   using Sum = SumOf<T>;
 
-  // kWeightedSum needs a block with weights.
+  // REQUIRES: kWeightedSum needs a block with weights.
   BlockOperand(const BlockView& block, Reduction reduction, Workspace* workspace);
 
-  // [num_src, d] -> [num_dst, d].
+  // Aggregates [num_src, d] to [num_dst, d].
   at::Tensor Aggregate(const at::Tensor& x) const;
 
-  // Gradient of Aggregate in x: the transpose times `grad`, [num_dst, d] -> [num_src, d].
-  // `grad_self` ([num_dst, d] or undefined) is added to the destinations' own rows in the same
-  // pass.
+  // The gradient of Aggregate with respect to x: the transpose times `grad`, [num_dst, d] ->
+  // [num_src, d]. `grad_self` ([num_dst, d] or undefined) is added to the destinations' own rows in
+  // the same pass.
   at::Tensor AggregateTransposed(const at::Tensor& grad, const at::Tensor& grad_self);
 
-  // Forward for sources that lie in a table of rows: row `index[e]` for edge e, `self_index[d]` for
+  // Forward for sources in a table of rows: row `index[e]` for edge e, `self_index[d]` for
   // destination d. The bottom layer reads the feature store through this.
   void AggregateFromTable(const RowTable& table, const uint32_t* index, const uint32_t* self_index,
                           T* out) const
@@ -136,13 +136,13 @@ class BlockOperand final : public torch::CustomClassHolder {
   Sum* transposed_weight_ = nullptr;
 };
 
-// {aggregated, self}: self is x's first num_dst rows (the same memory), so that backward joins both
-// gradients in one pass over the transposed block. Undefined when `with_self` is false.
+// Returns {aggregated, self}: self is x's first num_dst rows (the same memory), so that backward
+// joins both gradients in one pass over the transposed block. Undefined if `with_self` is false.
 std::pair<at::Tensor, at::Tensor> Aggregate(const at::Tensor& x, const BlockView& block,
                                             Reduction reduction, bool with_self,
                                             Workspace* workspace);
 
-// x weight^T + x_self weight_self^T + bias + addend; all but the first product where defined.
+// x weight^T + x_self weight_self^T + bias + addend; undefined terms are left out.
 struct AffineInput {
   at::Tensor x;            // [rows, in]
   at::Tensor weight;       // [out, in]
@@ -150,12 +150,12 @@ struct AffineInput {
   at::Tensor weight_self;  // [out, in] or undefined
   at::Tensor bias;         // [out] or undefined
   at::Tensor addend = {};  // [rows, out] or undefined
-  // Of x in bfloat16: the result is float32, and so is `addend`; else both are like x.
+  // If x is bfloat16: result and `addend` are float32; else both are like x.
   bool wide = false;
 };
 at::Tensor Affine(const AffineInput& input, Workspace* workspace);
 
-// `rows` as they are, or between float32 and bfloat16, in the workspace.
+// `rows` in the given type, in place or converted between float32 and bfloat16 in the workspace.
 at::Tensor AsRowsOf(at::ScalarType type, const at::Tensor& rows, Workspace* workspace);
 
 // Keyed dropout of probability `p` on relu(z), in place; `nodes` are the rows' global ids.
@@ -166,7 +166,7 @@ struct DropoutSite {
 };
 at::Tensor ReluDropout(const at::Tensor& z, const DropoutSite& site, Workspace* workspace);
 
-// Such dropout of rows that lie together.
+// Such dropout of packed rows.
 template <typename T>
 DropoutRows<T, SumOf<T>> DropoutOf(const DropoutSite& site, const at::Tensor& rows) {
   using Scale = SumOf<T>;

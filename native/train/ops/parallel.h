@@ -8,7 +8,7 @@
 
 namespace gnnd {
 
-// Bounds the team of the loops below that the calling thread runs, with it.
+// Bounds the number of threads, the caller included, that run the loops below for it.
 inline void UseTeamOf(uint32_t threads) { Team::Mine().Use(threads); }
 
 // Runs body(begin, end) over [0, rows) on the calling thread's team, in as many stretches as that
@@ -31,7 +31,7 @@ void ParallelStretches(uint32_t rows, uint32_t grain, const EndOf& end_of, const
   }
 }
 
-// Stretches of as many rows each.
+// ParallelStretches with stretches of equal length.
 template <typename Body>
 void ParallelRows(uint32_t rows, uint32_t grain, const Body& body) {
   const auto end_of = [rows](uint32_t stretch, uint32_t stretches) {
@@ -40,8 +40,8 @@ void ParallelRows(uint32_t rows, uint32_t grain, const Body& body) {
   ParallelStretches(rows, grain, end_of, body);
 }
 
-// Runs body(task) for every task below `tasks`, each on whichever thread is free: for tasks of
-// unlike sizes, and where something else takes a core now and then.
+// Runs body(task) for every task below `tasks`, each on the next free thread: for tasks of
+// different sizes, and for hosts where other work takes a core now and then.
 template <typename Body>
 void ParallelTasks(uint32_t tasks, const Body& body) {
   std::atomic<uint32_t> next{0};
@@ -51,7 +51,7 @@ void ParallelTasks(uint32_t tasks, const Body& body) {
   });
 }
 
-// body(begin, end) for rows of unlike work, such as sums over edges, `grain` at a time.
+// Runs body(begin, end) for rows of different cost, such as sums over edges, `grain` at a time.
 template <typename Body>
 void ParallelSums(uint32_t rows, uint32_t grain, const Body& body) {
   ParallelTasks(rows / grain + (rows % grain == 0 ? 0 : 1),

@@ -45,9 +45,9 @@ dnnl::stream& Stream() {
   return stream;
 }
 
-// Kernels are made for one thread and run on it: ours share the rows out. oneDNN's AVX2 products
-// ask how many threads there are when they run, and split their sums by that, so that the number
-// would decide bits.
+// Kernels are made for one thread and run on it, because our loops share the rows out. oneDNN's
+// AVX2 products read the number of threads when they run, and split their sums by it, so it would
+// decide bits.
 class OneThread {
  public:
 #if defined(_OPENMP)
@@ -59,10 +59,10 @@ class OneThread {
 #endif
 };
 
-// A product of matrices of fixed shapes, and the same added to what is there.
+// A product of matrices of fixed shapes, and its variant that adds to the output.
 class OneDnnProduct {
  public:
-  // None where oneDNN has only its reference for this processor, or nothing.
+  // None if oneDNN has only its reference code for this processor, or none at all.
   static std::optional<OneDnnProduct> Of(const memory::desc& a, const memory::desc& b,
                                          const memory::desc& out) {
     const OneThread one;
@@ -122,7 +122,7 @@ class OneDnnRowProduct final : public RowProduct<T> {
       return OneDnnProduct::Of({{Dim(height), Dim(in)}, kType<T>, Tag::ab}, right,
                                {{Dim(height), Dim(out)}, Type::f32, Tag::ab});
     };
-    // The highest one says how all want the weights.
+    // The tallest product decides the weights' form for all.
     auto product = product_of(kProductRows, {{Dim(in), Dim(out)}, kType<T>, Tag::any});
     if (product && rows != kProductRows) product = product_of(rows, product->right());
     if (!product) return nullptr;
@@ -187,7 +187,7 @@ void UseOneBlasThread() {
   }();
 }
 
-// `rows` rows of `columns`, `stride` apart, as float: themselves, or a copy one behind the other.
+// `rows` rows of `columns`, `stride` apart, as float: in place, or a packed copy.
 struct FloatRows {
   const float* data;
   uint64_t stride;
@@ -214,7 +214,7 @@ class BlasRowProduct final : public RowProduct<T> {
   uint64_t packed_bytes() const override { return in_ * out_ * sizeof(float); }
   uint32_t rows_step() const override { return kProductRows; }
 
-  // As [in, out].
+  // Packs the weights as [in, out].
   void Pack(const float* weight, bool out_by_in, void* packed) override {
     auto* to = static_cast<float*>(packed);
     for (uint64_t i = 0; i < in_; ++i) {

@@ -13,10 +13,10 @@
 namespace gnnd {
 namespace {
 
-// What follows comes mostly within so long, and waking a thread takes longer than a short loop.
+// The next loop mostly comes within this time, and waking a thread takes longer than a short loop.
 constexpr uint64_t kSpinNs = 100'000;
 constexpr uint32_t kLooksPerClock = 32;
-// Whoever sleeps looks again now and then, as all waits do (futex.h).
+// Sleepers look again now and then, as in all waits (futex.h).
 constexpr uint64_t kNapNs = kNsPerSecond;
 
 constexpr uint32_t kPieceBits = 16;
@@ -26,7 +26,7 @@ constexpr uint32_t PiecesOf(uint64_t call) {
   return static_cast<uint32_t>(call & ((1U << kPieceBits) - 1));
 }
 
-// Whether this thread works on a piece, so that a loop within it is the thread's own.
+// Whether this thread runs a piece, so that loops within it run on this thread alone.
 thread_local bool is_inside = false;
 
 inline void Relax() {
@@ -37,14 +37,13 @@ inline void Relax() {
 #endif
 }
 
-// What wakes a helper, and what wakes the first ones: bits that repeat after 32 helpers.
-// them.
+// News for a helper, and for the first `helpers` ones: bits that repeat after 32 helpers.
 constexpr uint32_t NewsOf(uint32_t helper) { return 1U << helper % 32; }
 constexpr uint32_t NewsOfFirst(uint32_t helpers) {
   return helpers >= 31 ? kAllNews : (2U << helpers) - 2;
 }
 
-// Returns when is_there() does, after a while asleep until `kinds` of news.
+// Returns when is_there() holds; spins for a while, then sleeps until `kinds` of news.
 template <typename IsThere>
 void WaitFor(const IsThere& is_there, uint64_t spin_ns, EventWord* news, uint32_t kinds) {
   for (const uint64_t end_ns = KernelNs() + spin_ns; KernelNs() < end_ns;) {
@@ -88,7 +87,7 @@ void Team::Use(uint32_t threads) {
         const auto self = static_cast<uint32_t>(helpers_.size() + 1);
         helpers_.emplace_back([this, self] { Help(self); });
       }
-    } catch (const std::system_error&) {  // with those that there are
+    } catch (const std::system_error&) {  // goes on with the helpers that it has
       threads = static_cast<uint32_t>(helpers_.size() + 1);
     }
   }
@@ -100,13 +99,13 @@ uint32_t Team::threads() const { return is_inside ? 1 : threads_; }
 void Team::Help(uint32_t self) {
   is_inside = true;
 #if defined(_OPENMP)
-  omp_set_num_threads(1);  // of what libraries do within a piece
+  omp_set_num_threads(1);  // for OpenMP loops of libraries within a piece
 #endif
   bool is_needed = true;
   for (uint64_t seen = 0;;) {
     uint64_t call = seen;
     const auto is_called = [&] {
-      // Acquire: pairs with the release in RunAll, so that the loop of this call is seen.
+      // Acquire: pairs with the release in RunAll, so that this call's loop is visible.
       return (call = call_.load(std::memory_order_acquire)) != seen;
     };
     WaitFor(is_called, is_needed ? kSpinNs : 0, &calls_, NewsOf(self));
@@ -123,13 +122,13 @@ void Team::Work(uint64_t call, uint32_t first) {
   for (uint32_t k = 0; k < pieces; ++k) {
     const uint32_t piece = (first + k) % pieces;
     std::atomic<uint64_t>& taken = taken_[piece].number;
-    // A loop whose pieces are all done has left its number, or a later one, in each.
+    // Every piece that was taken has this loop's number, or a later one.
     uint64_t last = taken.load(std::memory_order_relaxed);
     if (last >= number) continue;
     if (!taken.compare_exchange_strong(last, number, std::memory_order_relaxed)) continue;
-    // The loop cannot end now, so loop_ is this call's.
+    // This piece keeps the loop from ending, so loop_ is this call's.
     loop_.run(loop_.context, piece);
-    // Release: pairs with the acquire in RunAll, so that what the piece wrote is seen there.
+    // Release: pairs with the acquire in RunAll, so that the piece's writes are visible there.
     if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) done_.Notify();
   }
 }

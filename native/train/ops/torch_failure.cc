@@ -6,22 +6,22 @@
 namespace gnnd {
 namespace {
 
-constexpr int kMemoryAllocation = 2;  // of cudaError_t
+constexpr int kMemoryAllocation = 2;  // a cudaError_t
 
-// Torch's later lines are advice to who debugs kernels.
+// Torch's later lines are advice for debugging kernels.
 std::string FirstLine(const c10::Error& error) {
   const std::string_view text = error.what_without_backtrace();
   return "torch: " + std::string(text.substr(0, text.find('\n')));
 }
 
-// cuBLAS takes its memory beside torch's allocator, and torch throws its answers as plain errors.
+// cuBLAS allocates memory outside torch's allocator, and torch throws its errors as plain ones.
 bool IsCublasOutOfMemory(std::string_view text) {
   const bool has_no_handle = text.find("CUBLAS_STATUS_NOT_INITIALIZED") != text.npos &&
                              text.find("cublasCreate") != text.npos;
   return has_no_handle || text.find("CUBLAS_STATUS_ALLOC_FAILED") != text.npos;
 }
 
-// Who holds what, as far as the device answers.
+// A sentence about the holders of device memory, if the device answers.
 std::string Holders(const Device& device) {
   const Result<gnnd_device_memory> memory = device.Memory();
   if (!memory.ok()) return "";
@@ -59,7 +59,7 @@ Status StatusOfTorch(const c10::Error& error, const Device* device, Code thrown)
     if (number->get_error_code() == kMemoryAllocation) return OutOfDeviceMemory(error, *device);
     return StatusOfNumber(*number, *device);
   }
-  // cuBLAS tells of a broken device as of a failure of its own; the device knows better.
+  // cuBLAS reports a broken device as an error of its own; the device's answer is reliable.
   const Status asked = device->Memory().status();
   const bool is_broken = asked.code() == Code::kDeviceFailed || asked.code() == Code::kDeviceLost;
   return is_broken ? Status(asked.code(), FirstLine(error) + "; " + asked.message()) : plain;

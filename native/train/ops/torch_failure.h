@@ -5,17 +5,17 @@
 #include "core/base/status.h"
 #include "core/device/device.h"
 
-// Torch computes products on devices beside us, and fails there with exceptions of its own. Here
-// they become what the plug-in would have answered, so that memory that ran out is told as such,
-// and a device that broke is left by the whole job.
+// Torch computes products on devices beside us, and throws exceptions of its own when they fail.
+// These functions turn them into the plug-in's errors, so that a lack of memory is reported as
+// such, and the whole job gives up a broken device.
 
 namespace gnnd {
 
-// What torch threw while it worked on `device` (null: on the processor); a failure that is not the
-// device's gets the code `thrown`.
+// The Status of an exception that torch threw while it worked on `device` (null: the processor);
+// failures that are not the device's get the code `thrown`.
 Status StatusOfTorch(const c10::Error& error, const Device* device, Code thrown);
 
-// Throws what torch throws for a failure that a simulated device answered in torch's place.
+// Throws torch's exception for a failure that a simulated device planned for torch.
 [[noreturn]] void ThrowAsTorch(const gnnd_device_error& error);
 
 }  // namespace gnnd

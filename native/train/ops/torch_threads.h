@@ -9,9 +9,9 @@
 
 namespace gnnd {
 
-// Of the calling thread: so many for our loops, and for torch's own operators, for which OpenMP
-// keeps the number. Models of ours leave torch none that a second thread would pay for: two pools
-// of threads wait for each other's cores.
+// Sets the calling thread's number of threads for our loops, and for torch's own operators, which
+// take OpenMP's number. Our own models leave torch no work for a second thread, and two pools of
+// threads would wait for each other's cores.
 inline void UseThreads(uint32_t ours, uint32_t torchs) {
   UseTeamOf(ours);
   if (at::get_num_threads() != static_cast<int>(torchs)) {
@@ -19,8 +19,8 @@ inline void UseThreads(uint32_t ours, uint32_t torchs) {
   }
 }
 
-// One for operators beside each other, of which there are none. Torch takes this once per process,
-// before any work.
+// Gives torch one thread for parallel operators, because there are none. Torch accepts this once
+// per process, before any work.
 inline void UseOneInteropThread() {
   static std::once_flag once;
   std::call_once(once, [] { at::set_num_interop_threads(1); });

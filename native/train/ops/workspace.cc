@@ -50,11 +50,11 @@ uint64_t Workspace::reserved_bytes() const {
 }
 
 void Workspace::AddChunk(uint64_t at_least) {
-  // Grows in proportion, so that the number of chunks of a first, large batch stays small.
+  // Grows in proportion, so that even a large first batch needs few chunks.
   const uint64_t bytes = RoundUp(std::max(at_least, reserved_bytes() / 2), kHugePageBytes);
   Chunk chunk;
   chunk.bytes = bytes;
-  chunks_.reserve(chunks_.size() + 1);  // so that nothing below is lost
+  chunks_.reserve(chunks_.size() + 1);  // so that the push_back below cannot fail
   if (device_->allocate != nullptr) {
     chunk.data = static_cast<std::byte*>(device_->allocate(device_->context, bytes));
   } else {

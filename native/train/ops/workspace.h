@@ -9,10 +9,10 @@
 
 namespace gnnd {
 
-// Memory of one batch on the device that computes it, handed out by bumping an offset and taken
-// back all at once. After the first batches nothing is allocated any more: large fresh buffers
-// would be faulted in again each time, which costs as much as the arithmetic on them. Lies on 2 MiB
-// pages where the kernel allows.
+// Memory of one batch on the device that computes it, allocated by bumping an offset and freed all
+// at once. After the first batches nothing is allocated any more: large fresh buffers would fault
+// their pages in each time, which costs as much as the arithmetic on them. Lies on 2 MiB pages
+// where the kernel allows.
 class Workspace {
  public:
   explicit Workspace(const TrainDevice& device = CpuDevice()) : device_(&device) {}
@@ -27,22 +27,22 @@ class Workspace {
     return static_cast<T*>(Allocate(count * sizeof(T)));
   }
 
-  // Takes everything back. Several chunks become one of their total size.
+  // Frees everything. Several chunks become one of their total size.
   void Reset();
-  // Reset, with room for so many bytes at least.
+  // Reset, with room for at least `bytes`.
   void Reserve(uint64_t bytes);
 
   uint64_t reserved_bytes() const;
 
   const TrainDevice& device() const { return *device_; }
-  // What computes on this memory.
+  // The operators that compute on this memory.
   const Operators& operators() const { return *device_->operators; }
 
  private:
   struct Chunk {
     std::byte* data = nullptr;
     uint64_t bytes = 0;
-    Mapping host;  // where the memory is the host's
+    Mapping host;  // if the memory is the host's
   };
 
   void Free();
@@ -51,7 +51,7 @@ class Workspace {
 
   const TrainDevice* device_;
   std::vector<Chunk> chunks_;  // the last one is in use
-  uint64_t used_ = 0;          // of the last chunk
+  uint64_t used_ = 0;          // bytes used of the last chunk
 };
 
 }  // namespace gnnd
