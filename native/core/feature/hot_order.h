@@ -9,7 +9,7 @@
 #include "core/base/status.h"
 #include "core/graph/npy.h"
 
-// The one order that all caching follows (design §6): nodes by hotness. A node's position in it is
+// The one order that all caching follows: nodes by hotness. A node's position in it is
 // its hot rank; every cache is a prefix, so a row's place in a cache is its node's rank.
 
 namespace gnnd {

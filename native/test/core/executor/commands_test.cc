@@ -10,7 +10,7 @@
 #include "core/ledger/batches.h"
 #include "job_harness.h"
 
-// What the daemon can say to running loops, and what it hears from them.
+// The daemon's commands to running loops, and its view of them.
 
 namespace gnnd::test {
 namespace {
@@ -113,7 +113,7 @@ TEST_CASE("a drain trains what is ready and due, and leaves nothing in anybody's
   std::atomic<bool> told{false};
   crew.AddTrainer(Role::kTrainer, 1, [&](FakeTrainWork& work) {
     work.before_gradient = [&](uint32_t, uint32_t) {
-      // Not before the queue holds something to drain.
+      // Waits until the queue holds something to drain.
       if (told.exchange(true)) return;
       Eventually([&] { return CountIn(segment, BatchState::kReady) > 2; });
       segment.SetCommand(Command::kDrain);
@@ -274,7 +274,7 @@ TEST_CASE("a slot that grew far beyond the usual record gives its pages back") {
   FakeJob job;
   job.num_slots = 2;
   Segment segment = MakeSegment(job);
-  // As if slot 1 had held a record of 100 pages once.
+  // Pretends that slot 1 once held a record of 100 pages.
   segment.slot_entry(1).peak_bytes.store(100 * kPageBytes);
   std::memset(segment.slot(1).data() + kFakeSlotBytes - 8, 0x5A, 8);
   ThreadCrew crew(segment);

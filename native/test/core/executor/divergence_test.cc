@@ -43,7 +43,7 @@ TEST_CASE("finite: a value in any place counts, and only the exponent") {
 
 TEST_CASE("a gradient that is not finite names its batch and step, and is never handed in") {
   FakeJob job;
-  job.group = 2;  // of 7 batches an epoch: 4 steps
+  job.group = 2;  // 7 batches an epoch make 4 steps
   for (const bool evaluates : {false, true}) {
     for (const bool prefetch : {false, true}) {
       job.evaluates = evaluates;

@@ -11,7 +11,7 @@ namespace {
 
 struct Crew {
   const char* name;
-  std::vector<uint32_t> samplers;  // by device
+  std::vector<uint32_t> samplers;  // device of each, here and below
   std::vector<uint32_t> trainers;
   std::vector<uint32_t> standbys;
 };
@@ -264,13 +264,13 @@ TEST_CASE("a standby takes nothing ahead while its Sampler may want the device b
     const FakeJob job;
     Segment segment = MakeSegment(job);
     segment.SetStandby(StandbyPolicy::kAlways, true);
-    // Beside a Trainer; without any it takes until the queue is low.
+    // A standby beside a Trainer; without any, it would take until the queue is low.
     segment.SetEstimates(StandbyEstimates{1000, 1000, 1500, 1});
     ThreadCrew crew(segment);
     crew.prefetch = true;
     crew.AddTrainer(Role::kStandby, 0);
     crew.AddSampler(gone ? 1 : 0, [&](uint32_t, uint32_t batch) {
-      // With a Sampler on another device: only once there is something to take ahead.
+      // Marks a Sampler on another device as gone once there is a batch to take ahead.
       if (gone && batch + 1 == job.batches) segment.MarkSamplerGone(0);
     });
     CHECK(crew.Finish());

@@ -15,7 +15,7 @@
 #include "core/ledger/segment.h"
 #include "core/ledger/turn.h"
 
-// What an executor may write of the segment, and that whatever else it writes ends it at once.
+// Tests which parts of the segment an executor may write, and that any other write ends it at once.
 
 namespace gnnd {
 namespace {

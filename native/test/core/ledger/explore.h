@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-// All states that a model can reach, breadth first, and what is wrong with them.
+// Explores all states that a model can reach, breadth first, and reports what is wrong with them.
 
 namespace gnnd::test {
 

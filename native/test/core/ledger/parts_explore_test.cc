@@ -158,7 +158,7 @@ class ShareModel {
     uint8_t owner;
     uint8_t part[2];  // whose words these are
     uint8_t who;      // incarnation that is there
-    uint8_t at;       // what it has done: 0 to 2 words, 3 name, 4 left
+    uint8_t at;       // progress: 0 to 2 words written, 3 name written, 4 left
     uint8_t life;
     uint8_t late;   // incarnation whose withdrawal is still to come, told by the daemon
     uint8_t reads;  // reader: 0 nothing, 1 owner, 2 one word, 3 both
@@ -252,7 +252,7 @@ class ShareModel {
       const bool lost = s.owner == s.who && next.owner == 0;
       emit("is withdrawn late", next, lost ? "a living Trainer's entry is gone" : nullptr);
     }
-    // Whoever opens what a dead process shared reads memory that is not there any more.
+    // A process that opens a dead one's share would read memory that is gone.
     if (s.life == kReaped && s.owner == s.who) emit("stays", s, "a dead Trainer's entry stays");
   }
   uint8_t Withdrawn(const State& s, uint8_t whose) const {
@@ -274,9 +274,9 @@ class HistoryModel {
 
   struct State {
     uint8_t version;       // committed
-    uint8_t note[kGroup];  // of this version, or of the one that is carried over: as rows above
+    uint8_t note[kGroup];  // for this version, or for the one being carried over: as rows above
     uint8_t point;         // notes carried over, of all
-    uint8_t half;          // of the note at the point: in the buffer, and in no state
+    uint8_t half;          // part of the note at the point that is in the buffer, but in no state
     uint8_t done[kVersions * kGroup];
     uint8_t life[kTrainers];
     uint8_t hand[kTrainers];  // batch + 1
@@ -343,8 +343,8 @@ class HistoryModel {
     switch (s.doing[t]) {
       case kNothing: {
         if (s.doing[1 - t] != kNothing && Keeps("history-under-mutex")) return;
-        // From the state at the point: what a dead one stored beyond it is stored again in its
-        // place.
+        // Restarts from the state at the point: entries that a dead process stored beyond it are
+        // stored again in the same places.
         if (Keeps("history-from-the-point")) next.half = 0;
         next.doing[t] = kLocked;
         next.at[t] = s.point;

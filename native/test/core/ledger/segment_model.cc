@@ -189,7 +189,7 @@ void SegmentModel::TrainerSteps(const At& at) const {
       next.buffer[shape_.ParameterBuffer(next.version)] = static_cast<uint8_t>(next.version + 1);
       return at.emit("commits", next, nullptr);
     case kLooked:
-      // What it saw may be over.
+      // The batch that it saw may be over.
       me.doing = kNothing;
       return Take({next, at.p, at.emit}, "takes", 0);
     default:
@@ -337,7 +337,7 @@ void SegmentModel::DaemonSteps(const At& at) const {
     }
   }
   if (it.owed != 0) Reclaim(at);
-  // Of a standby, the turn is repaired before another one comes.
+  // A dead standby's turn is repaired before another standby comes.
   if (it.life == kReaped && (it.owed == 0 || !IsStandby(at.p))) Replace(at);
 }
 

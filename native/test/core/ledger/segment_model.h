@@ -7,10 +7,10 @@
 
 #include "core/ledger/shape.h"
 
-// The segment's rules (design §2) as an abstract model, for explore.h: what executors may do is one
-// step at a time, in any order, and any of them may be stopped at any point, killed, reaped,
-// reclaimed from and started again. Memory is sequentially consistent, a wait is a step that is not
-// possible yet, records have sizes of 1 and 2, and one chunk makes an evaluation.
+// The segment's rules (docs/formats/segment.md) as an abstract model, for explore.h: what executors
+// may do is one step at a time, in any order, and any of them may be stopped at any point, killed,
+// reaped, reclaimed from and started again. Memory is sequentially consistent, a wait is a step
+// that is not possible yet, records have sizes of 1 and 2, and one chunk makes an evaluation.
 
 namespace gnnd::test {
 
@@ -45,7 +45,7 @@ class SegmentModel {
     uint8_t doing;
     uint8_t owed;  // 1 + starts of the one whose batches are to be reclaimed
   };
-  struct Place {    // of a slot: the record; of a ring entry: the gradient
+  struct Place {    // a slot with its record, or a ring entry with its gradient
     uint8_t batch;  // + 1
     uint8_t is;     // slot: 1 = complete; ring: version + 1 that it was computed on
   };
@@ -58,7 +58,7 @@ class SegmentModel {
     uint8_t turn;
     uint8_t lock;                // 1 + process
     uint8_t batch[kMaxBatches];  // BatchState * 16 + owner
-    uint8_t bytes[kMaxPlaces];   // of what a slot holds
+    uint8_t bytes[kMaxPlaces];   // size of each slot's content
     Place slot[kMaxPlaces];
     Place ring[kMaxPlaces];
     uint8_t buffer[kMaxPlaces];  // version + 1; 0 = torn
@@ -86,7 +86,7 @@ class SegmentModel {
   }
   uint8_t SizeOf(uint64_t batch) const { return static_cast<uint8_t>(1 + batch % 2); }
 
-  // What is to be seen in a state.
+  // Properties of a state.
   uint64_t Head(const State& s) const { return shape_.CommittedBatches(s.version); }
   uint64_t ClaimEnd(const State& s) const;
   uint64_t FirstIn(const State& s, BatchState state, uint64_t end) const;
