@@ -1,6 +1,7 @@
 import type { CachePolicy, JobSpec, JobSpecInput } from '../spec/job-spec.ts';
 import type { Metric } from '../spec/metrics.ts';
 import type { EncodedSpecs } from '../spec/spec-codec.ts';
+import type { BatchTimes } from './batch-times.ts';
 
 /** The nouns of a job as the daemon stores and shows them; data only. */
 
@@ -318,16 +319,12 @@ export interface PlannedWay {
 }
 
 /** What epochs took, beside what was predicted; medians, 0 = not seen. */
-export interface PlanMeasurement {
+export interface PlanMeasurement extends BatchTimes {
   /** Number of epochs measured; an attempt's first counts only while it is the only one. */
   readonly epochs: number;
   /** Wall time of an epoch without its evaluation, and of one of its batches. */
   readonly epochNs: number;
   readonly batchNs: number;
-  /** T_s, T_t, T_t' as the run shows them. */
-  readonly samplerBatchNs: number;
-  readonly trainerBatchNs: number;
-  readonly standbyBatchNs: number;
 }
 
 /** What devices keep of the features. */
@@ -380,13 +377,10 @@ export interface RowShares {
   readonly waitNs: number;
 }
 
-export interface JobPlan {
+export interface JobPlan extends BatchTimes {
   /** True before calibration. */
   readonly estimated: boolean;
   readonly executors: readonly PlannedExecutor[];
-  readonly samplerBatchNs: number;
-  readonly trainerBatchNs: number;
-  readonly standbyBatchNs: number;
   readonly k: number;
   readonly choices: readonly PolicyChoice[];
   readonly policy: PolicyChoice['policy'];

@@ -1,6 +1,7 @@
+import type { Timings } from '../records/batch-times.ts';
 import type { PlacementPolicy } from '../spec/job-spec.ts';
 import { type Fraction, fraction, isLess, larger } from './fraction.ts';
-import { areTimings, type Timings } from './timings.ts';
+import { areTimings } from './timings.ts';
 
 /**
  * How many of a job's devices sample, by policy (GNNLab §5.3; `minmax` is ours). All comparisons

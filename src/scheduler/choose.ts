@@ -1,9 +1,9 @@
+import type { Timings } from '../records/batch-times.ts';
 import type { PlannedWay, PlanWay, PolicyChoice } from '../records/job-record.ts';
 import type { PlacementPolicy, StandbyPolicy } from '../spec/job-spec.ts';
 import { type SamplersChoice, samplersOf } from './allocate.ts';
 import { type EpochSize, type Pace, predict, type Split, type Steps } from './predict.ts';
 import { type StandbyRoom, shortRoom } from './switching.ts';
-import type { Timings } from './timings.ts';
 
 /** Which way a job's devices are used: the best predicted of those that the job allows. */
 

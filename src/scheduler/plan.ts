@@ -1,3 +1,4 @@
+import type { BatchTimes } from '../records/batch-times.ts';
 import type { PlannedExecutor, PlannedWay, PlanWay, PolicyChoice } from '../records/job-record.ts';
 import type { StandbyPolicy } from '../spec/job-spec.ts';
 import { trainerRatio } from './allocate.ts';
@@ -9,15 +10,11 @@ import { armStandby, type StandbyArming } from './switching.ts';
  * Who does what on a job's devices, and why, as users see it. The fields shared with `JobPlan`
  * mean the same. A plan never decides bits of the model.
  */
-export interface DevicePlan {
+export interface DevicePlan extends BatchTimes {
   /** True before calibration. */
   readonly estimated: boolean;
   /** Samplers first, then Trainers, then standby Trainers, each in device order. */
   readonly executors: readonly PlannedExecutor[];
-  /** T_s, T_t, T_t'; 0 when not measured. */
-  readonly samplerBatchNs: number;
-  readonly trainerBatchNs: number;
-  readonly standbyBatchNs: number;
   /** T_t / T_s; 0 when not measured or unbounded. */
   readonly k: number;
   /** What each policy would have chosen; its `batchNs` is 0 when nothing was measured. */

@@ -1,6 +1,7 @@
+import type { Timings } from '../records/batch-times.ts';
 import type { PlanLimit, PlanWay } from '../records/job-record.ts';
 import { type Fraction, fraction, isLess, larger, roundUp, sum } from './fraction.ts';
-import { partsOf, type Timings } from './timings.ts';
+import { partsOf } from './timings.ts';
 
 /**
  * How long an epoch takes, from what a batch costs each kind of executor. A function of numbers

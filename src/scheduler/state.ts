@@ -1,3 +1,4 @@
+import type { Timings } from '../records/batch-times.ts';
 import type { ExecutorRole } from '../records/job-record.ts';
 import type { DeviceKind } from '../spec/device-kinds.ts';
 import type { PlacementPolicy, StandbyPolicy } from '../spec/job-spec.ts';
@@ -6,7 +7,6 @@ import type { DevicePlan } from './plan.ts';
 import type { EpochSize, Steps } from './predict.ts';
 import type { SplitWatch } from './resplit.ts';
 import type { StandbyRoom } from './switching.ts';
-import type { Timings } from './timings.ts';
 
 /**
  * What the scheduler knows, hears and orders: plain data, all of it survives JSON.

@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { CrewDevice, Seat, StandbyRoom } from '../devices/seat.ts';
 import type { CoreAddon, DatasetCounts } from '../native/contract.ts';
+import type { BatchTimes } from '../records/batch-times.ts';
 import type {
   CachePlan,
   EpochReport,
@@ -144,8 +145,7 @@ export type AttemptFailure = Extract<
 export interface LaunchPlan {
   readonly executors: readonly Seat[];
   readonly standby: 'AUTO' | 'OFF' | 'ALWAYS';
-  /** T_s, T_t, T_t'; 0 = not measured. */
-  readonly timings: Omit<MeasuredTimings, 'parts'>;
+  readonly timings: BatchTimes;
 }
 
 /** Facts that the plan view shows beside the split. */

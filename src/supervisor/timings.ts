@@ -1,19 +1,9 @@
 import { type ExecutorSnapshot, type SegmentSnapshot, stages } from '../native/contract.ts';
+import type { BatchParts, BatchTimes } from '../records/batch-times.ts';
 
-/** Medians per batch, nanoseconds: T_s, T_t, T_t' and their parts; 0 = not seen. */
-export interface MeasuredTimings {
-  readonly samplerBatchNs: number;
-  readonly trainerBatchNs: number;
-  readonly standbyBatchNs: number;
-  readonly parts: {
-    readonly extractNs: number;
-    readonly trainNs: number;
-    readonly standbyExtractNs: number;
-    readonly standbyTrainNs: number;
-    /** Time to apply one step. */
-    readonly applyNs: number;
-    readonly prefetch: boolean;
-  };
+/** Medians; 0 = not seen. */
+export interface MeasuredTimings extends BatchTimes {
+  readonly parts: BatchParts;
 }
 
 type Stage = (typeof stages)[number];

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import type { Timings } from '../../../src/records/batch-times.ts';
 import { minmaxSamplers, paperSamplers, samplersOf } from '../../../src/scheduler/allocate.ts';
 import { choose } from '../../../src/scheduler/choose.ts';
 import { predict } from '../../../src/scheduler/predict.ts';
-import type { Timings } from '../../../src/scheduler/timings.ts';
 import { forAll, type Random } from '../../support/random.ts';
 
 /** Hundredths of a second, as the paper prints them, in ns. */

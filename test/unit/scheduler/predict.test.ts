@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { BatchParts, Timings } from '../../../src/records/batch-times.ts';
 import { choose } from '../../../src/scheduler/choose.ts';
 import { type Pace, predict, roundsOf, type Split } from '../../../src/scheduler/predict.ts';
-import type { BatchParts, Timings } from '../../../src/scheduler/timings.ts';
 import { forAll, type Random } from '../../support/random.ts';
 import { simulateEpoch } from '../../support/simulator.ts';
 
