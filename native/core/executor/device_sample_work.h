@@ -18,7 +18,7 @@ class DeviceSampleWork final : public SampleWork {
  public:
   // The ranks for records; empty if records carry none.
   struct HotRanks {
-    std::span<const uint32_t> ranks{};  // of all nodes; read by Create
+    std::span<const uint32_t> ranks{};  // ranks of all nodes; read by Create
     uint64_t largest_cache = 0;         // ranks from here on are not recorded
   };
 

@@ -72,7 +72,7 @@ EvalLayout EvalLayout::Of(const ModelSpec& spec, uint64_t num_nodes) {
 }
 
 uint64_t EvalWorkBytes(const ModelSpec& spec, uint64_t num_nodes, uint64_t num_targets) {
-  constexpr uint64_t kSets = 2;  // of validation and of test nodes
+  constexpr uint64_t kSets = 2;  // the sets of validation and of test nodes
   uint64_t block = 0;
   for (uint32_t layer = 0; layer < spec.num_layers; ++layer) {
     const LayerShape shape = ShapeOf(spec, layer);

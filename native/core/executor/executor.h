@@ -9,7 +9,7 @@
 #include "core/ledger/segment.h"
 #include "core/ledger/turn.h"
 
-// What the Sampler's and the Trainer's loop have in common: identity, commands, bounded waits.
+// The common part of the Sampler's and the Trainer's loop: identity, commands, bounded waits.
 
 namespace gnnd {
 

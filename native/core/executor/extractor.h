@@ -57,7 +57,8 @@ class Extractor {
   Status Extract();
   BatchPoint PointOf(uint64_t batch) const;
   Result<Sample> SampleOf(uint64_t batch) const;
-  // Of a batch that has no record: its key and its number of rows. The random seed is the work's.
+  // The sample of a batch without a record: its key and number of rows. `work_` knows the random
+  // seed.
   Sample RowsOf(uint64_t batch) const;
 
   const Segment& segment_;
@@ -65,11 +66,11 @@ class Extractor {
   const bool ahead_;
   bool started_ = false;
 
-  uint64_t batch_ = 0;  // what was started; `out_` is its result
+  uint64_t batch_ = 0;  // the started batch, whose result is `out_`
   Extracted out_;
   Status status_;
 
-  std::mutex mutex_;  // guards the next two, which hand the three above to and fro
+  std::mutex mutex_;  // guards the next two, which pass the three members above between the threads
   bool under_way_ = false;
   bool ending_ = false;
   std::condition_variable changed_;

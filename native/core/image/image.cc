@@ -68,7 +68,7 @@ struct Sections {
   uint64_t optimizer_at;
   uint64_t best_at;
   uint64_t entries_at;
-  uint64_t starts_at;  // of the epochs with an entry, and of the epoch in progress
+  uint64_t starts_at;  // start times of the epochs with an entry, and of the epoch in progress
   uint64_t history_at;
   uint64_t digest_at;
   uint64_t total_bytes;

@@ -5,9 +5,9 @@
 
 #include "include/gnnd/device_plugin.h"
 
-// What the numbers mean with which a device's library fails: a code of the plug-in's interface, a
-// sentence, and what an operator can do. The numbers are cudaError_t's; simulated devices use them,
-// too, so that this table is what both speak.
+// The meaning of the numbers with which a device's library fails: a code of the plug-in's
+// interface, a sentence, and a remedy for operators. The numbers are cudaError_t's; simulated
+// devices use the same ones, so that this table serves both.
 
 namespace gnnd::cuda {
 
@@ -20,7 +20,7 @@ inline constexpr int kHostMemory = -5;
 inline constexpr int kNoMonitor = -6;
 inline constexpr int kBrokenKernel = -7;  // a simulated kernel broke a rule of dev.h
 
-// What was attempted: registering memory fails for reasons of its own.
+// The attempted operation: registering memory fails for reasons of its own.
 enum class Doing { kAnything, kRegistering };
 
 // The code for a number of the library's. `driver_version` is that of gnnd_device_system: 0 means

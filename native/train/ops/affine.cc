@@ -42,8 +42,8 @@ const T* FilledUp(const T* from, uint32_t rows, uint64_t columns, uint64_t colum
 // as fit, then the rest, which is padded to a step.
 struct Stretch {
   uint32_t first;
-  uint32_t rows;    // of the matrix
-  uint32_t height;  // of the product
+  uint32_t rows;    // rows of the matrix
+  uint32_t height;  // rows of the product
 };
 std::vector<Stretch> StretchesOf(uint32_t rows, uint32_t most, uint32_t step) {
   std::vector<Stretch> stretches;

@@ -8,9 +8,9 @@ namespace gnnd {
 
 struct Operators;
 
-// Where a Trainer computes: the torch device of its tensors, its operators, and the source of its
-// memory. A simulated device has the host's memory, so the place of its tensors does not identify
-// it; this struct does.
+// The place of a Trainer's computation: the torch device of its tensors, its operators, and the
+// source of its memory. A simulated device has the host's memory, so the place of its tensors does
+// not identify it; this struct does.
 struct TrainDevice {
   c10::Device where{c10::kCPU};
   const Operators* operators = nullptr;

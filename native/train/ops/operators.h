@@ -225,8 +225,8 @@ struct RowModelOperators {
   void (*attend_gradient)(const TokenRows<T>& op, Workspace* workspace);
 };
 
-// What training adds up, by the task (core/kernels/loss.h): cross-entropy of softmax(logits)
-// against labels, binary cross-entropy of sigmoid(logits), or the mean of squared differences.
+// The loss of rows, by the task (core/kernels/loss.h): cross-entropy of softmax(logits) against
+// labels, binary cross-entropy of sigmoid(logits), or the mean of squared differences.
 struct LossRows {
   const float* logits = nullptr;     // [rows, classes]
   const uint32_t* labels = nullptr;  // kClassification: [rows]

@@ -37,7 +37,7 @@ struct TokenAttention {
   at::Tensor key;    // [rows, tokens, width]
   at::Tensor value;  // [rows, tokens, width]
   uint32_t heads = 1;
-  DropoutSite dropout = {};  // of probabilities; key.layer is the model's layer
+  DropoutSite dropout = {};  // dropout of probabilities; key.layer is the model's layer
 };
 // softmax(Q K^T / root of the head's width) V: [rows, queries, width].
 at::Tensor AttendTokens(const TokenAttention& input, Workspace* workspace);

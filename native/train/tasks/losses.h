@@ -11,10 +11,10 @@
 
 namespace gnnd {
 
-// What the loss of a batch is computed from.
+// The input of a batch's loss.
 struct LossInput {
   const NodeTargets& targets;        // task, width and weights
-  const TargetRows& rows;            // of the batch, in the host's memory
+  const TargetRows& rows;            // the batch's targets, in the host's memory
   const uint32_t* labels = nullptr;  // rows.labels on the device of the logits
 };
 

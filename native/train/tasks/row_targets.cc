@@ -7,7 +7,7 @@
 namespace gnnd {
 namespace {
 
-// Rows [begin, end) by their nodes.
+// The rows [begin, end), sorted by their nodes.
 std::vector<uint32_t> ByNode(std::span<const uint32_t> nodes_of_rows, uint64_t begin,
                              uint64_t end) {
   std::vector<uint32_t> rows(end - begin);

@@ -144,7 +144,7 @@ class Explorer {
   std::vector<State> states_;
   std::vector<Origin> origin_;
   std::vector<uint32_t> table_;  // numbers of states, by hash
-  std::vector<uint32_t> edges_;  // of state 0, then of state 1, ...
+  std::vector<uint32_t> edges_;  // edges of state 0, then of state 1, ...
   std::vector<uint32_t> first_edge_;
 };
 
