@@ -4,7 +4,6 @@ import type { Log, LogFields } from '../../src/base/log.ts';
 import type { JobEvent, Jobs } from '../../src/jobs/jobs.ts';
 import type { DatasetRecord, OperationRecord } from '../../src/records/dataset-record.ts';
 import type {
-  JobPlan,
   JobProgress,
   JobRecord,
   JobState,
@@ -15,7 +14,7 @@ import type { JobSpec } from '../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../src/spec/resolve-job-spec.ts';
 import { encodeSpec } from '../../src/spec/spec-codec.ts';
 import type { StoredEpoch } from '../../src/store/store.ts';
-import { epochReport } from '../unit/store/job-values.ts';
+import { epochReport, jobPlan } from '../unit/store/job-values.ts';
 import { contextOf } from './spec-context.ts';
 
 /** Backends of the API that do as a test says, and time that passes when a test says so. */
@@ -87,54 +86,6 @@ export function jobProgress(changes: Partial<JobProgress> = {}): JobProgress {
     ],
     evaluation: null,
     ...changes,
-  };
-}
-
-export function jobPlan(): JobPlan {
-  return {
-    estimated: true,
-    executors: [
-      { role: 'SAMPLER', device: 'cpu:0' },
-      { role: 'TRAINER', device: 'cpu:1' },
-    ],
-    samplerBatchNs: 1_000_000,
-    trainerBatchNs: 3_000_000,
-    standbyBatchNs: 3_500_000,
-    k: 3,
-    choices: [{ policy: 'PAPER', samplers: 1, trainers: 1, batchNs: 3_000_000 }],
-    policy: 'PAPER',
-    standby: 'AUTO',
-    ways: [
-      {
-        way: 'SPLIT',
-        samplers: 1,
-        trainers: 1,
-        batchNs: 3_000_000,
-        epochNs: 30_000_000,
-        limit: 'TRAINING',
-        atOnce: 1,
-      },
-    ],
-    timeSharingBatchNs: 2_000_000,
-    explanation: 'two devices leave no choice',
-    queueCapacity: 5,
-    slotBytes: 2 ** 33,
-    parameterCount: 23_063,
-    cache: {
-      policy: 'COMBINED',
-      trainerRows: 270,
-      standbyRows: 135,
-      rowBytes: 5732,
-      reservedBytes: 2 ** 30,
-      rankMs: 40,
-      explanation: '10.0 % of the rows, as asked for',
-      prefetch: true,
-      prefetchExplanation: 'as asked for',
-      pinnedRows: 30,
-      pinnedExplanation: '30.0 % of the rows, as the host has room',
-      placement: null,
-      favoured: '',
-    },
   };
 }
 

@@ -22,7 +22,6 @@ import { leafAt } from '../../../src/spec/spec-fields.ts';
 import { warningsOf } from '../../../src/spec/spec-warnings.ts';
 import {
   datasetRecord,
-  jobPlan,
   jobProgress,
   jobRecord,
   operationRecord,
@@ -30,7 +29,7 @@ import {
 } from '../../support/api-fakes.ts';
 import { forAll, type Random } from '../../support/random.ts';
 import { contextOf } from '../../support/spec-context.ts';
-import { epochReport as recordedEpoch, someTimes } from '../store/job-values.ts';
+import { jobPlan, epochReport as recordedEpoch, someTimes } from '../store/job-values.ts';
 
 /** Through the wire and back, without what only says "absent". */
 function throughWire(spec: JobSpecInput): unknown {

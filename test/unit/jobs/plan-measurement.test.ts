@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import type { EpochReport, ExecutorTimes, JobPlan } from '../../../src/records/job-record.ts';
 import { measuredEpochs, measurementOf } from '../../../src/records/plan-measurement.ts';
-import { jobPlan } from '../../support/api-fakes.ts';
-import { epochReport, someTimes } from '../store/job-values.ts';
+import { epochReport, jobPlan, someTimes } from '../store/job-values.ts';
 
 function times(role: ExecutorTimes['role'], device: string, change: Partial<ExecutorTimes>) {
   return { ...someTimes, role, device, ...change };

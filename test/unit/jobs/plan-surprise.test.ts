@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { JobPlan, PlanMeasurement } from '../../../src/records/job-record.ts';
 import { surpriseOf } from '../../../src/records/plan-surprise.ts';
-import { jobPlan } from '../../support/api-fakes.ts';
+import { jobPlan } from '../store/job-values.ts';
 
 const way = jobPlan().ways[0];
 

@@ -57,47 +57,61 @@ export function newJob(id: string): NewJob {
   };
 }
 
+const cachePlan: NonNullable<JobPlan['cache']> = {
+  policy: 'COMBINED',
+  trainerRows: 270,
+  standbyRows: 135,
+  rowBytes: 5732,
+  reservedBytes: 2 ** 30,
+  rankMs: 40,
+  explanation: '10.0 % of the rows, as asked for',
+  prefetch: true,
+  prefetchExplanation: 'as asked for',
+  pinnedRows: 30,
+  pinnedExplanation: '30.0 % of the rows, as the host has room',
+  placement: null,
+  favoured: '',
+};
+
+export function jobPlan(): JobPlan {
+  return {
+    estimated: true,
+    executors: [
+      { role: 'SAMPLER', device: 'cpu:0' },
+      { role: 'TRAINER', device: 'cpu:1' },
+    ],
+    samplerBatchNs: 1_000_000,
+    trainerBatchNs: 3_000_000,
+    standbyBatchNs: 3_500_000,
+    k: 3,
+    choices: [{ policy: 'PAPER', samplers: 1, trainers: 1, batchNs: 3_000_000 }],
+    policy: 'PAPER',
+    standby: 'AUTO',
+    ways: [
+      {
+        way: 'SPLIT',
+        samplers: 1,
+        trainers: 1,
+        batchNs: 3_000_000,
+        epochNs: 30_000_000,
+        limit: 'TRAINING',
+        atOnce: 1,
+      },
+    ],
+    timeSharingBatchNs: 2_000_000,
+    explanation: 'two devices leave no choice',
+    queueCapacity: 5,
+    slotBytes: 2 ** 33,
+    parameterCount: 23_063,
+    cache: cachePlan,
+  };
+}
+
+/** A plan with all that one may have. */
 export const somePlan: JobPlan = {
-  estimated: false,
-  executors: [
-    { role: 'SAMPLER', device: 'cpu:0' },
-    { role: 'TRAINER', device: 'cpu:1' },
-  ],
-  samplerBatchNs: 1_000,
-  trainerBatchNs: 2_000,
-  standbyBatchNs: 2_500,
-  k: 2,
-  choices: [{ policy: 'MINMAX', samplers: 1, trainers: 1, batchNs: 2_000 }],
-  policy: 'MINMAX',
-  standby: 'AUTO',
-  ways: [
-    {
-      way: 'SWITCHING',
-      samplers: 1,
-      trainers: 1,
-      batchNs: 2_000,
-      epochNs: 20_000,
-      limit: 'TRAINING',
-      atOnce: 2,
-    },
-  ],
-  timeSharingBatchNs: 3_000,
-  explanation: 'K = 2',
-  queueCapacity: 4,
-  slotBytes: 4096,
-  parameterCount: 1234,
+  ...jobPlan(),
   cache: {
-    policy: 'COMBINED',
-    trainerRows: 100,
-    standbyRows: 50,
-    rowBytes: 512,
-    reservedBytes: 4096,
-    rankMs: 12,
-    explanation: '25.0 % of the rows, as asked for',
-    prefetch: true,
-    prefetchExplanation: 'as asked for',
-    pinnedRows: 30,
-    pinnedExplanation: '30.0 % of the rows, as the host has room',
+    ...cachePlan,
     placement: {
       explanation: "2 devices read each other's rows",
       devices: [
@@ -108,7 +122,6 @@ export const somePlan: JobPlan = {
         },
       ],
     },
-    favoured: '',
   },
 };
 
