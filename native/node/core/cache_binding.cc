@@ -54,7 +54,7 @@ template <>
 inline constexpr auto kTable<RankOptions> = Extending(
     kTable<FootprintOptions>.fields, "RankOptions", Field{"policy", &RankOptions::policy},
     Field{"presampleEpochs", &RankOptions::presample_epochs, "K."},
-    Field{"epochs", &RankOptions::epochs, "Of the job, for OPTIMAL."},
+    Field{"epochs", &RankOptions::epochs, "Number of the job's epochs, for OPTIMAL."},
     Field{"orderPath", &RankOptions::order_path,
           "Receives the order: .npy, uint32 [2, nodes]: the node of each rank, the rank of "
           "each node."});
@@ -67,8 +67,8 @@ struct RankedRun {
 
 template <>
 inline constexpr auto kTable<RankedRun> =
-    StructOf("RankedRun", "Neighbours in the hot order.", Field{"rows", &RankedRun::rows},
-             Field{"hotness", &RankedRun::hotness, "What the policy gave each, mean."});
+    StructOf("RankedRun", "Consecutive nodes in the hot order.", Field{"rows", &RankedRun::rows},
+             Field{"hotness", &RankedRun::hotness, "Mean hotness that the policy gave them."});
 
 struct Ranking {
   uint64_t presample_ns = 0;
@@ -80,7 +80,7 @@ template <>
 inline constexpr auto kTable<Ranking> =
     StructOf("Ranking", Field{"presampleNs", &Ranking::presample_ns},
              Field{"estimateNs", &Ranking::estimate_ns},
-             Field{"runs", &Ranking::runs, "By rank, all nodes; their hotness never rises."});
+             Field{"runs", &Ranking::runs, "All nodes by rank; hotness never rises."});
 
 struct FavourOptions {
   DatasetLocation dataset;
@@ -94,14 +94,15 @@ struct FavourOptions {
 
 template <>
 inline constexpr auto kTable<FavourOptions> = StructOf(
-    "FavourOptions", "Whom locality-aware sampling favours, by hop.",
+    "FavourOptions", "Finds the nodes that locality-aware sampling favours in each hop.",
     Field{"dataset", &FavourOptions::dataset}, Field{"topologyFd", &FavourOptions::topology_fd},
-    Field{"orderPath", &FavourOptions::order_path, "Of `cacheRank`."},
-    Field{"rows", &FavourOptions::rows, "Of the first ranks: those that count as held."},
-    Field{"hops", &FavourOptions::hops, "Of the sampler."},
-    Field{"hopNodes", &FavourOptions::hop_nodes, "Of each hop before the last, at most."},
+    Field{"orderPath", &FavourOptions::order_path, "The file that `cacheRank` wrote."},
+    Field{"rows", &FavourOptions::rows, "Number of first ranks whose rows count as held."},
+    Field{"hops", &FavourOptions::hops, "Number of the sampler's hops."},
+    Field{"hopNodes", &FavourOptions::hop_nodes,
+          "Most favoured nodes of each hop before the last."},
     Field{"favouredPath", &FavourOptions::favoured_path,
-          "Receives a byte a node, bit h that of hop h: .npy, uint32, four nodes a word."});
+          "Receives one byte per node, bit h for hop h: .npy, uint32, four nodes a word."});
 
 struct HostTierOptions {
   DatasetLocation dataset;
@@ -114,9 +115,9 @@ template <>
 inline constexpr auto kTable<HostTierOptions> = StructOf(
     "HostTierOptions", "The hottest feature rows, for devices to read in the host's memory.",
     Field{"dataset", &HostTierOptions::dataset},
-    Field{"orderPath", &HostTierOptions::order_path, "Of `cacheRank`."},
-    Field{"rows", &HostTierOptions::rows, "Of the first ranks."},
-    Field{"fd", &HostTierOptions::fd, "Of `hostTierReserve`."});
+    Field{"orderPath", &HostTierOptions::order_path, "The file that `cacheRank` wrote."},
+    Field{"rows", &HostTierOptions::rows, "Number of ranks, from 0, whose rows are copied."},
+    Field{"fd", &HostTierOptions::fd, "The descriptor from `hostTierReserve`."});
 
 struct HotCurveOptions : FootprintOptions {
   CachePolicy policy = CachePolicy::kCombined;
@@ -128,22 +129,22 @@ template <>
 inline constexpr auto kTable<HotCurveOptions> = Extending(
     kTable<FootprintOptions>.fields, "HotCurveOptions", Field{"policy", &HotCurveOptions::policy},
     Field{"presampleEpochs", &HotCurveOptions::presample_epochs, "K."},
-    Field{"epochs", &HotCurveOptions::epochs, "Measured, from 0."});
+    Field{"epochs", &HotCurveOptions::epochs, "Number of measured epochs, from 0."});
 
 template <>
 inline constexpr auto kTable<HotRun> =
-    StructOf("NativeHotRun", "Neighbours in the hot order.", Field{"rows", &HotRun::rows},
-             Field{"hotness", &HotRun::hotness, "What the policy gave each, mean."},
+    StructOf("NativeHotRun", "Consecutive nodes in the hot order.", Field{"rows", &HotRun::rows},
+             Field{"hotness", &HotRun::hotness, "Mean hotness that the policy gave them."},
              Field{"partRows",
                    [](const HotRun& run) {
                      return std::vector<uint64_t>(run.part_rows.begin(), run.part_rows.end());
                    },
-                   "Of the nodes of each eighth of the ids."},
+                   "Number of these nodes in each eighth of the ids."},
              Field{"partReads",
                    [](const HotRun& run) {
                      return std::vector<double>(run.part_reads.begin(), run.part_reads.end());
                    },
-                   "Reads of these by an epoch, each batch for itself."});
+                   "Reads of these in an epoch; a batch counts once per node."});
 
 template <>
 inline constexpr auto kTable<HotCurve> =
@@ -160,7 +161,7 @@ struct CacheReportOptions : FootprintOptions {
 template <>
 inline constexpr auto kTable<CacheReportOptions> = Extending(
     kTable<FootprintOptions>.fields, "CacheReportOptions",
-    Field{"epochs", &CacheReportOptions::epochs, "Measured, from 0."},
+    Field{"epochs", &CacheReportOptions::epochs, "Number of measured epochs, from 0."},
     Field{"presampleEpochs", &CacheReportOptions::presample_epochs, "Each K that is to be shown."},
     Field{"ratios", &CacheReportOptions::ratios},
     Field{"dumpFolder", &CacheReportOptions::dump_folder,

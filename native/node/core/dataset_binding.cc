@@ -34,7 +34,7 @@ inline constexpr auto kNames<ElementRule> =
 template <>
 inline constexpr auto kTable<ArrayCopyOptions> = StructOf(
     "ArrayCopyOptions", Field{"source", &ArrayCopyOptions::source},
-    Field{"sourceAt", &ArrayCopyOptions::source_at, "Of the first element's first byte."},
+    Field{"sourceAt", &ArrayCopyOptions::source_at, "Offset of the first element in the source."},
     Field{"bytes", &ArrayCopyOptions::bytes},
     Field{"targetFd", &ArrayCopyOptions::target_fd,
           "Open for writing until the last step; -1: nothing is written."},
@@ -43,7 +43,7 @@ inline constexpr auto kTable<ArrayCopyOptions> = StructOf(
 
 template <>
 inline constexpr auto kTable<ArrayCopied> =
-    StructOf("ArrayCopied", Field{"sha256", &ArrayCopied::sha256, "Of the elements."},
+    StructOf("ArrayCopied", Field{"sha256", &ArrayCopied::sha256, "Digest of the elements."},
              Field{"clean", &ArrayCopied::clean, "Every element meets the rule."});
 
 template <>
@@ -139,7 +139,7 @@ void DefineDataset(Subject& subject) {
                 "The next so many; false once all is done.")
       .Function("arrayCopyFinish", FinishCopy, {"copy"}, "After the last step, once.")
       .Function("arrayCopyUnnamed", CountUnnamed, {"copy", "nodes"},
-                "How many of the nodes no element named (rule NODES).")
+                "Number of the nodes that no element named (rule NODES).")
       .Function("datasetStandardize", Standardize, {"inputPath", "outputPath", "momentsPath"})
       .Function("topologyReserve", MakeTopology, {}, "An empty memfd, the caller's to close.")
       .Function("topologyFill", FillReserved, {"fd", "location", "options"},

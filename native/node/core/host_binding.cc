@@ -119,7 +119,8 @@ void DefineHost(Subject& subject) {
   subject.Enum<Code>()
       .Enum<InstructionSet>()
       .Function("hostInstructionSet", DetectInstructionSet, {})
-      .Function("hostBuildId", BuildId, {}, "Of all native sources and options that decide bits.")
+      .Function("hostBuildId", BuildId, {},
+                "Digest of all native sources and options that decide bits.")
       .Function("hostCores", Cores, {}, "Cores this process may run on.")
       .Function("hostPin", Pin, {"cores"}, "Later threads of this process inherit it.")
       .Function("hostDieWithParent", DieWithParent, {"parentPid"},
@@ -129,13 +130,13 @@ void DefineHost(Subject& subject) {
                 "A descriptor that holds the lock for the process's life; null when another holds "
                 "it.")
       .Function("hostLockFolder", LockFolder, {"path", "shared"},
-                "As hostLock, of the folder itself (native/core/base/claim.h).")
+                "Like hostLock, on the folder itself (native/core/base/claim.h).")
       .Function("hostShareFolder", ShareClaim, {"fd"}, "native/core/base/claim.h")
       .Function("hostBindSocket", BindSocket, {"path", "mode"}, "native/core/base/claim.h")
       .Function("hostNoCoreFile", NoCoreFile, {},
                 "Should this process, or a child of it, crash: it leaves no core file.")
       .Function("hostWriteNow", WriteWhatGoes, {"fd", "text", "waitMs"},
-                "How many bytes were written (native/core/base/write_now.h).")
+                "Number of bytes written (native/core/base/write_now.h).")
       .Function("hostReturnMemory", ReturnMemory, {},
                 "Free memory of the native heap goes back to the kernel; some milliseconds.")
       .Function("hostExplainBusErrors", ExplainBusErrorsFromNow, {"exitCode"},

@@ -28,9 +28,9 @@ template <>
 inline constexpr auto kTable<PropagationOperator> = StructOf(
     "PropagationOperator", Field{"kind", &PropagationOperator::kind},
     Field{"selfLoops", &PropagationOperator::self_loops},
-    Field{"alpha", &PropagationOperator::alpha, "Of PPR."},
-    Field{"time", &PropagationOperator::time, "Of HEAT."},
-    Field{"terms", &PropagationOperator::terms, "Of PPR and HEAT, the identity included."});
+    Field{"alpha", &PropagationOperator::alpha, "Read for PPR."},
+    Field{"time", &PropagationOperator::time, "Read for HEAT."},
+    Field{"terms", &PropagationOperator::terms, "Terms of PPR and HEAT, the identity included."});
 
 // A PropagationPlan whose random seed has all 64 bits.
 struct PlanFields {
@@ -49,17 +49,19 @@ inline constexpr auto kTable<PlanFields> = StructOf(
     Field{"rowDtype", &PlanFields::row_type}, Field{"randomSeed", &PlanFields::random_seed},
     Field{"permuted", &PlanFields::permuted, "False: rows in the order of node ids."},
     Field{"standardize", &PlanFields::standardize, "Each column of each hop, over all nodes."},
-    Field{"allNodes", &PlanFields::all_nodes, "In the order of ids, not of labelled nodes alone."});
+    Field{"allNodes", &PlanFields::all_nodes,
+          "Rows of all nodes in the order of ids, not of labelled nodes alone."});
 
 template <>
-inline constexpr auto kTable<PropagationSizes> = StructOf(
-    "PropagationSizes", Field{"rows", &PropagationSizes::rows, "Of each file."},
-    Field{"fileBytes", &PropagationSizes::file_bytes},
-    Field{"peakBytes", &PropagationSizes::peak_bytes, "On disk, at most, while files are made."},
-    Field{"memoryBytes", &PropagationSizes::memory_bytes},
-    Field{"blockColumns", &PropagationSizes::block_columns},
-    Field{"blocks", &PropagationSizes::blocks},
-    Field{"steps", &PropagationSizes::steps, "Passes over the topology."});
+inline constexpr auto kTable<PropagationSizes> =
+    StructOf("PropagationSizes", Field{"rows", &PropagationSizes::rows, "Rows of each file."},
+             Field{"fileBytes", &PropagationSizes::file_bytes},
+             Field{"peakBytes", &PropagationSizes::peak_bytes,
+                   "Most bytes on disk while the files are made."},
+             Field{"memoryBytes", &PropagationSizes::memory_bytes},
+             Field{"blockColumns", &PropagationSizes::block_columns},
+             Field{"blocks", &PropagationSizes::blocks},
+             Field{"steps", &PropagationSizes::steps, "Passes over the topology."});
 
 struct PropagateFields {
   DatasetLocation dataset;
@@ -75,12 +77,14 @@ template <>
 inline constexpr auto kTable<PropagateFields> = StructOf(
     "PropagateOptions", Field{"dataset", &PropagateFields::dataset},
     Field{"plan", &PropagateFields::plan},
-    Field{"folder", &PropagateFields::folder, "Of this plan and dataset alone; it exists."},
+    Field{"folder", &PropagateFields::folder,
+          "An existing folder for this plan and dataset alone."},
     Field{"momentsFrom", &PropagateFields::moments_from,
           "Folder of a propagation by whose moments columns are standardised; empty: their own."},
-    Field{"memoryBytes", &PropagateFields::memory_bytes, "Of columns of all nodes."},
+    Field{"memoryBytes", &PropagateFields::memory_bytes, "Memory for columns of all nodes."},
     Field{"threads", &PropagateFields::threads},
-    Field{"device", &PropagateFields::device, "What multiplies; no plug-in: the host's cores."});
+    Field{"device", &PropagateFields::device,
+          "The device that multiplies; no plug-in: the host's cores."});
 
 template <>
 inline constexpr auto kTable<DigestedFile> =
@@ -88,17 +92,18 @@ inline constexpr auto kTable<DigestedFile> =
              Field{"bytes", &DigestedFile::bytes}, Field{"sha256", &DigestedFile::sha256});
 
 template <>
-inline constexpr auto kTable<PropagateReport> = StructOf(
-    "PropagateReport", Field{"files", &PropagateReport::files},
-    Field{"rows", &PropagateReport::rows},
-    Field{"edgeColumns", &PropagateReport::edge_columns,
-          "Edges times columns that were added; what an earlier run left is not."},
-    Field{"deviceEdgeColumns", &PropagateReport::device_edge_columns, "Of them, on a device."},
-    Field{"deviceProblem", &PropagateReport::device_problem,
-          "Why a device was left to the cores; empty: none was."},
-    Field{"memoryBytes", &PropagateReport::memory_bytes},
-    Field{"blockColumns", &PropagateReport::block_columns},
-    Field{"blocks", &PropagateReport::blocks});
+inline constexpr auto kTable<PropagateReport> =
+    StructOf("PropagateReport", Field{"files", &PropagateReport::files},
+             Field{"rows", &PropagateReport::rows},
+             Field{"edgeColumns", &PropagateReport::edge_columns,
+                   "Edges times columns that this run added."},
+             Field{"deviceEdgeColumns", &PropagateReport::device_edge_columns,
+                   "The part of them that a device added."},
+             Field{"deviceProblem", &PropagateReport::device_problem,
+                   "Why a device was given up; empty: it was not."},
+             Field{"memoryBytes", &PropagateReport::memory_bytes},
+             Field{"blockColumns", &PropagateReport::block_columns},
+             Field{"blocks", &PropagateReport::blocks});
 
 struct ProgressFields {
   uint64_t done;
@@ -113,7 +118,7 @@ struct ProgressFields {
 template <>
 inline constexpr auto kTable<ProgressFields> = StructOf(
     "PropagationProgress", Field{"done", &ProgressFields::done, "Edges times columns."},
-    Field{"resumed", &ProgressFields::resumed, "Of them, found done."},
+    Field{"resumed", &ProgressFields::resumed, "The part of them that was found done."},
     Field{"total", &ProgressFields::total, "0: not known yet."}, Field{"op", &ProgressFields::op},
     Field{"hop", &ProgressFields::hop}, Field{"column", &ProgressFields::column},
     Field{"finishing", &ProgressFields::finishing, "Only digests are left."});

@@ -27,23 +27,23 @@ export interface RankOptions {
   readonly policy: CachePolicyName;
   /** K. */
   readonly presampleEpochs: number;
-  /** Of the job, for OPTIMAL. */
+  /** Number of the job's epochs, for OPTIMAL. */
   readonly epochs: number;
   /** Receives the order: .npy, uint32 [2, nodes]: the node of each rank, the rank of each node. */
   readonly orderPath: string;
 }
 
-/** Neighbours in the hot order. */
+/** Consecutive nodes in the hot order. */
 export interface RankedRun {
   readonly rows: number;
-  /** What the policy gave each, mean. */
+  /** Mean hotness that the policy gave them. */
   readonly hotness: number;
 }
 
 export interface Ranking {
   readonly presampleNs: number;
   readonly estimateNs: number;
-  /** By rank, all nodes; their hotness never rises. */
+  /** All nodes by rank; hotness never rises. */
   readonly runs: readonly RankedRun[];
 }
 
@@ -52,7 +52,7 @@ export interface CacheReportOptions {
   readonly sampling: SamplingOptions;
   readonly randomSeed: bigint;
   readonly topologyFd: number;
-  /** Measured, from 0. */
+  /** Number of measured epochs, from 0. */
   readonly epochs: number;
   /** Each K that is to be shown. */
   readonly presampleEpochs: readonly number[];
@@ -94,18 +94,18 @@ export interface HotCurveOptions {
   readonly policy: CachePolicyName;
   /** K. */
   readonly presampleEpochs: number;
-  /** Measured, from 0. */
+  /** Number of measured epochs, from 0. */
   readonly epochs: number;
 }
 
-/** Neighbours in the hot order. */
+/** Consecutive nodes in the hot order. */
 export interface NativeHotRun {
   readonly rows: number;
-  /** What the policy gave each, mean. */
+  /** Mean hotness that the policy gave them. */
   readonly hotness: number;
-  /** Of the nodes of each eighth of the ids. */
+  /** Number of these nodes in each eighth of the ids. */
   readonly partRows: readonly number[];
-  /** Reads of these by an epoch, each batch for itself. */
+  /** Reads of these in an epoch; a batch counts once per node. */
   readonly partReads: readonly number[];
 }
 
@@ -114,30 +114,30 @@ export interface NativeHotCurve {
   readonly runs: readonly NativeHotRun[];
 }
 
-/** Whom locality-aware sampling favours, by hop. */
+/** Finds the nodes that locality-aware sampling favours in each hop. */
 export interface FavourOptions {
   readonly dataset: DatasetLocation;
   readonly topologyFd: number;
-  /** Of `cacheRank`. */
+  /** The file that `cacheRank` wrote. */
   readonly orderPath: string;
-  /** Of the first ranks: those that count as held. */
+  /** Number of first ranks whose rows count as held. */
   readonly rows: number;
-  /** Of the sampler. */
+  /** Number of the sampler's hops. */
   readonly hops: number;
-  /** Of each hop before the last, at most. */
+  /** Most favoured nodes of each hop before the last. */
   readonly hopNodes: number;
-  /** Receives a byte a node, bit h that of hop h: .npy, uint32, four nodes a word. */
+  /** Receives one byte per node, bit h for hop h: .npy, uint32, four nodes a word. */
   readonly favouredPath: string;
 }
 
 /** The hottest feature rows, for devices to read in the host's memory. */
 export interface HostTierOptions {
   readonly dataset: DatasetLocation;
-  /** Of `cacheRank`. */
+  /** The file that `cacheRank` wrote. */
   readonly orderPath: string;
-  /** Of the first ranks. */
+  /** Number of ranks, from 0, whose rows are copied. */
   readonly rows: number;
-  /** Of `hostTierReserve`. */
+  /** The descriptor from `hostTierReserve`. */
   readonly fd: number;
 }
 

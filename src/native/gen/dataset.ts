@@ -51,7 +51,7 @@ export type ElementRule = 'ANY' | 'NODES' | 'FINITE_FLOAT32' | 'FINITE_FLOAT16';
 
 export interface ArrayCopyOptions {
   readonly source: string;
-  /** Of the first element's first byte. */
+  /** Offset of the first element in the source. */
   readonly sourceAt: number;
   readonly bytes: number;
   /** Open for writing until the last step; -1: nothing is written. */
@@ -63,7 +63,7 @@ export interface ArrayCopyOptions {
 }
 
 export interface ArrayCopied {
-  /** Of the elements. */
+  /** Digest of the elements. */
   readonly sha256: string;
   /** Every element meets the rule. */
   readonly clean: boolean;
@@ -80,7 +80,7 @@ export interface DatasetFunctions {
   arrayCopyStep(copy: ArrayCopyHandle, bytes: number): Promise<boolean>;
   /** After the last step, once. */
   arrayCopyFinish(copy: ArrayCopyHandle): ArrayCopied;
-  /** How many of the nodes no element named (rule NODES). */
+  /** Number of the nodes that no element named (rule NODES). */
   arrayCopyUnnamed(copy: ArrayCopyHandle, nodes: readonly number[]): number;
   datasetStandardize(inputPath: string, outputPath: string, momentsPath: string): Promise<void>;
   /** An empty memfd, the caller's to close. */

@@ -21,7 +21,7 @@ export type InstructionSet = 'SCALAR' | 'AVX2' | 'AVX512' | 'NEON';
 
 export interface HostFunctions {
   hostInstructionSet(): InstructionSet;
-  /** Of all native sources and options that decide bits. */
+  /** Digest of all native sources and options that decide bits. */
   hostBuildId(): string;
   /** Cores this process may run on. */
   hostCores(): readonly number[];
@@ -33,7 +33,7 @@ export interface HostFunctions {
   hostConfine(unixSockets: boolean): void;
   /** A descriptor that holds the lock for the process's life; null when another holds it. */
   hostLock(path: string): number | null;
-  /** As hostLock, of the folder itself (native/core/base/claim.h). */
+  /** Like hostLock, on the folder itself (native/core/base/claim.h). */
   hostLockFolder(path: string, shared: boolean): number | null;
   /** native/core/base/claim.h */
   hostShareFolder(fd: number): void;
@@ -41,7 +41,7 @@ export interface HostFunctions {
   hostBindSocket(path: string, mode: number): number;
   /** Should this process, or a child of it, crash: it leaves no core file. */
   hostNoCoreFile(): void;
-  /** How many bytes were written (native/core/base/write_now.h). */
+  /** Number of bytes written (native/core/base/write_now.h). */
   hostWriteNow(fd: number, text: string, waitMs: number): number;
   /** Free memory of the native heap goes back to the kernel; some milliseconds. */
   hostReturnMemory(): void;

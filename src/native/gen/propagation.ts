@@ -10,11 +10,11 @@ export type RowDtype = 'FLOAT32' | 'FLOAT16' | 'BFLOAT16';
 export interface PropagationOperator {
   readonly kind: PropagationKind;
   readonly selfLoops: boolean;
-  /** Of PPR. */
+  /** Read for PPR. */
   readonly alpha: number;
-  /** Of HEAT. */
+  /** Read for HEAT. */
   readonly time: number;
-  /** Of PPR and HEAT, the identity included. */
+  /** Terms of PPR and HEAT, the identity included. */
   readonly terms: number;
 }
 
@@ -27,15 +27,15 @@ export interface PropagationPlan {
   readonly permuted: boolean;
   /** Each column of each hop, over all nodes. */
   readonly standardize: boolean;
-  /** In the order of ids, not of labelled nodes alone. */
+  /** Rows of all nodes in the order of ids, not of labelled nodes alone. */
   readonly allNodes: boolean;
 }
 
 export interface PropagationSizes {
-  /** Of each file. */
+  /** Rows of each file. */
   readonly rows: number;
   readonly fileBytes: number;
-  /** On disk, at most, while files are made. */
+  /** Most bytes on disk while the files are made. */
   readonly peakBytes: number;
   readonly memoryBytes: number;
   readonly blockColumns: number;
@@ -47,14 +47,14 @@ export interface PropagationSizes {
 export interface PropagateOptions {
   readonly dataset: DatasetLocation;
   readonly plan: PropagationPlan;
-  /** Of this plan and dataset alone; it exists. */
+  /** An existing folder for this plan and dataset alone. */
   readonly folder: string;
   /** Folder of a propagation by whose moments columns are standardised; empty: their own. */
   readonly momentsFrom: string;
-  /** Of columns of all nodes. */
+  /** Memory for columns of all nodes. */
   readonly memoryBytes: number;
   readonly threads: number;
-  /** What multiplies; no plug-in: the host's cores. */
+  /** The device that multiplies; no plug-in: the host's cores. */
   readonly device: DeviceOptions;
 }
 
@@ -67,11 +67,11 @@ export interface DigestedFile {
 export interface PropagateReport {
   readonly files: readonly DigestedFile[];
   readonly rows: number;
-  /** Edges times columns that were added; what an earlier run left is not. */
+  /** Edges times columns that this run added. */
   readonly edgeColumns: number;
-  /** Of them, on a device. */
+  /** The part of them that a device added. */
   readonly deviceEdgeColumns: number;
-  /** Why a device was left to the cores; empty: none was. */
+  /** Why a device was given up; empty: it was not. */
   readonly deviceProblem: string;
   readonly memoryBytes: number;
   readonly blockColumns: number;
@@ -81,7 +81,7 @@ export interface PropagateReport {
 export interface PropagationProgress {
   /** Edges times columns. */
   readonly done: number;
-  /** Of them, found done. */
+  /** The part of them that was found done. */
   readonly resumed: number;
   /** 0: not known yet. */
   readonly total: number;
