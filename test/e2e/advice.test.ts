@@ -1,13 +1,13 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { runCli } from '../../src/cli/program.ts';
 import { commandsIn } from '../support/advice.ts';
+import { temporaryFolder } from '../support/at-end.ts';
 import { wordsOf } from '../support/commands.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';
 import { createTestIo } from '../unit/cli/test-io.ts';
@@ -16,10 +16,9 @@ import { createTestIo } from '../unit/cli/test-io.ts';
 
 let daemon: TestDaemon;
 /** A shell has to quote its name. */
-let folder: string;
+const folder = temporaryFolder('gnnd advice-');
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gnnd advice-'));
   daemon = await TestDaemon.start({ datasets: ['cora'] });
   const spec = [
     'dataset: cora',
@@ -31,11 +30,6 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'job.yaml'), spec.join('\n'));
   const made = await gnnctl(['job', 'create', '-f', 'job.yaml', '--id', 'first', '--wait']);
   expect(made.exitCode, made.said).toBe(0);
-});
-
-afterAll(async () => {
-  await daemon.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** Names of files are those of the test's folder. */

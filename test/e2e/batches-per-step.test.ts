@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
 import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
@@ -22,8 +22,6 @@ const flags = ['--sim-devices', '0,1,2,3', '--sim-memory-bytes', '1000000000'];
 beforeAll(async () => {
   daemon = await TestDaemon.start({ cpuDevices: 4, datasets: ['cora'], flags });
 });
-
-afterAll(() => daemon.stop());
 
 /** 140 batches an epoch, which four at once leave enough steps. */
 const training = { epochs: 5, batchSize: 1, threadsPerTrainer: 1 };

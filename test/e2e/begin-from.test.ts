@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
@@ -35,8 +35,6 @@ beforeAll(async () => {
   daemon = await TestDaemon.start({ datasets: ['cora'], cpuDevices: 2 });
   first = await daemon.train('first', spec);
 });
-
-afterAll(() => daemon.stop());
 
 test('a job goes on from the last parameters of another one', async () => {
   const again = await daemon.train('again', from('first@last'));

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { repository, TestDaemon } from '../support/daemon.ts';
 import { findPython } from '../support/python.ts';
 import { skipped } from '../support/skipped.ts';
@@ -14,10 +14,6 @@ let daemon: TestDaemon;
 
 beforeAll(async () => {
   daemon = await TestDaemon.start({ datasets: ['cora'] });
-});
-
-afterAll(async () => {
-  await daemon.stop();
 });
 
 test('propagation beside torch.sparse is measured', async (context) => {

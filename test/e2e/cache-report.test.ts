@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import { temporaryFolder } from '../support/at-end.ts';
 import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
 import { until } from '../support/until.ts';
 
@@ -14,16 +14,10 @@ const exec = promisify(execFile);
 const gnnctl = join(repository, 'dist', 'cli', 'main.js');
 
 let daemon: TestDaemon;
-let folder: string;
+const folder = temporaryFolder('gnnd-report-');
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gnnd-report-'));
   daemon = await TestDaemon.start({ cpuDevices: 1, datasets: ['citeseer'] });
-});
-
-afterAll(async () => {
-  await daemon.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 function report(...args: readonly string[]) {

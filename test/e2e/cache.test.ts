@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
 import { CachePolicy } from '../../src/api/gen/gnnd/v1/features_pb.ts';
 import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
@@ -15,10 +15,6 @@ let daemon: TestDaemon;
 
 beforeAll(async () => {
   daemon = await TestDaemon.start({ cpuDevices: 3, datasets: ['cora'] });
-});
-
-afterAll(async () => {
-  await daemon.stop();
 });
 
 const numNodes = 2708;

@@ -1,16 +1,7 @@
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import {
   CheckpointService,
   PredictionNodes,
@@ -21,6 +12,7 @@ import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
+import { temporaryFolder } from '../support/at-end.ts';
 import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
 import { findPython, geometricPython, runPython } from '../support/python.ts';
 import { ringGraph } from '../support/ring-graph.ts';
@@ -31,7 +23,7 @@ import { createTestIo } from '../unit/cli/test-io.ts';
 /** What `gnnctl checkpoint export` writes is what the job left, and what it predicts. */
 
 let daemon: TestDaemon;
-let folder: string;
+const folder = temporaryFolder('gnnd-export-');
 const datasetFolders = new Map<string, string>();
 const jobs = new Map<string, Job>();
 
@@ -61,7 +53,6 @@ const models = {
 };
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gnnd-export-'));
   daemon = await TestDaemon.start({ cpuDevices: 1, datasets: ['cora'] });
   const ring = join(folder, 'ring-source');
   mkdirSync(ring);
@@ -77,11 +68,6 @@ beforeAll(async () => {
     const training = { epochs: 12, batchSize: 70, optimizer: { learningRate: 0.01 } };
     jobs.set(id, await daemon.train(id, { ...spec, training }));
   }
-});
-
-afterAll(async () => {
-  await daemon.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 async function gnnctl(...args: readonly string[]) {

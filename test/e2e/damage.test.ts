@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
@@ -41,8 +41,6 @@ beforeAll(async () => {
   }
   await daemon.import('ring', source);
 });
-
-afterAll(() => daemon.stop());
 
 /** Twice is never. In place: the file may be mapped. */
 function flip(path: string): void {

@@ -29,7 +29,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   server?.close();
-  await daemon.stop();
 });
 
 const spec = {

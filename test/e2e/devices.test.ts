@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import {
   type Device,
   DeviceKind,
@@ -16,8 +16,6 @@ beforeAll(async () => {
   const flags = [...sim, '--cuda-devices', 'auto'];
   daemon = await TestDaemon.start({ cpuDevices: 2, datasets: ['cora'], flags });
 });
-afterAll(() => daemon.stop());
-
 async function devices(): Promise<readonly Device[]> {
   return (await daemon.call(HostService.method.listDevices, {})).devices;
 }

@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
 import { type Job, JobPhase, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
@@ -19,8 +19,6 @@ beforeAll(async () => {
   // Idle topologies are not kept, so that every descriptor counts.
   daemon = await TestDaemon.start({ datasets: ['cora'], flags: ['--topology-idle-ms', '0'] });
 });
-
-afterAll(() => daemon.stop());
 
 /** The next daemon on the same state. */
 async function restart(): Promise<void> {

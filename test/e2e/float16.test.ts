@@ -1,8 +1,7 @@
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import {
   type Dataset,
   DatasetService,
@@ -15,6 +14,7 @@ import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { PlacementPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
 import { float16Widener, roundToFloat16 } from '../../src/datasets/float16.ts';
 import type { NpyType, NpyValues } from '../../src/datasets/npy.ts';
+import { temporaryFolder } from '../support/at-end.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { npy } from '../unit/datasets/workbench.ts';
 
@@ -24,14 +24,13 @@ import { npy } from '../unit/datasets/workbench.ts';
  */
 
 let daemon: TestDaemon;
-let folder: string;
+const folder = temporaryFolder('gnnd-float16-');
 
 const numNodes = 2708;
 /** Odd, so that rows end within a vector and start unaligned. */
 const numFeatures = 37;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gnnd-float16-'));
   daemon = await TestDaemon.start({ cpuDevices: 2, datasets: ['cora'] });
   const cora = await datasetOf('cora');
   const labels = new Int32Array(readFileSync(join(cora.path, 'labels.npy')).buffer, 128, numNodes);
@@ -43,11 +42,6 @@ beforeAll(async () => {
   await importWith('half', 'float32', exact, FeatureDtype.FLOAT16);
   await importWith('half-as-it-is', 'float16', halves);
   await importWith('rounded', 'float32', float16Widener()(halves));
-});
-
-afterAll(async () => {
-  await daemon.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 function datasetOf(id: string): Promise<Dataset> {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Metadata, type ServiceError, status } from '@grpc/grpc-js';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { CheckpointService } from '../../src/api/gen/gnnd/v1/checkpoint_service_pb.ts';
 import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { HostService } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
@@ -27,10 +27,6 @@ beforeAll(async () => {
   // Nothing of the host's is imported: a source of chance could be all of it.
   daemon = await TestDaemon.start({ datasets: ['cora'], flags: ['--sources-dir', '/nowhere'] });
 });
-afterAll(async () => {
-  await daemon.stop();
-});
-
 /** The status that a request of a method's ended with; CANCELLED and DEADLINE_EXCEEDED are ours. */
 function codeOf(random: Random): Promise<status> {
   const method = random.pick(methods);

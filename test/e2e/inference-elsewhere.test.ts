@@ -1,16 +1,7 @@
 import { createHash } from 'node:crypto';
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import {
   InferenceNodes,
@@ -20,6 +11,7 @@ import {
 import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
+import { temporaryFolder } from '../support/at-end.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { refusalOf } from '../support/refusal.ts';
 import { createTestIo } from '../unit/cli/test-io.ts';
@@ -27,7 +19,7 @@ import { createTestIo } from '../unit/cli/test-io.ts';
 /** Models predict graphs that they were not trained on, where those are what the models take. */
 
 let daemon: TestDaemon;
-let folder: string;
+const folder = temporaryFolder('gnnd-elsewhere-');
 let cora: string;
 
 type Spec = Parameters<TestDaemon['createJob']>[1];
@@ -49,18 +41,12 @@ const models = {
 const specOf = (id: keyof typeof models) => ({ ...models[id], training });
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gnnd-elsewhere-'));
   daemon = await TestDaemon.start({ datasets: ['cora'] });
   const dataset = await daemon.call(DatasetService.method.getDataset, { name: 'datasets/cora' });
   cora = dataset.path;
   for (const [id, spec] of Object.entries(models)) {
     await daemon.train(id, { dataset: 'cora', ...spec, training });
   }
-});
-
-afterAll(async () => {
-  await daemon.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 async function gnnctl(...args: readonly string[]) {

@@ -3,17 +3,15 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { parquetReadObjects } from 'hyparquet';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
 import {
@@ -27,6 +25,7 @@ import type { JobSpecSchema } from '../../src/api/gen/gnnd/v1/job_spec_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
+import { temporaryFolder } from '../support/at-end.ts';
 import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
 import { writeLargeGraph } from '../support/large-graph.ts';
 import { findPython, pythonScripts, runPython } from '../support/python.ts';
@@ -38,7 +37,7 @@ import { int64 } from '../unit/datasets/workbench.ts';
 /** An inference predicts what a plain forward pass does, whoever computes it and whoever dies. */
 
 let daemon: TestDaemon;
-let folder: string;
+const folder = temporaryFolder('gnnd-inference-');
 let cora: string;
 
 type Spec = MessageInitShape<typeof JobSpecSchema>;
@@ -64,18 +63,12 @@ const models = {
 } satisfies Record<string, Spec>;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gnnd-inference-'));
   daemon = await TestDaemon.start({ datasets: ['cora', 'citeseer'], cpuDevices: 3 });
   const dataset = await daemon.call(DatasetService.method.getDataset, { name: 'datasets/cora' });
   cora = dataset.path;
   for (const [id, spec] of Object.entries(models)) {
     await daemon.train(id, { dataset: 'cora', ...spec, training });
   }
-});
-
-afterAll(async () => {
-  await daemon.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 async function gnnctl(...args: readonly string[]) {

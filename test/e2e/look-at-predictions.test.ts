@@ -1,20 +1,19 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
+import { temporaryFolder } from '../support/at-end.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { createTestIo } from '../unit/cli/test-io.ts';
 
 /** What `gnnctl predict` shows to somebody who looks, and what it leaves. */
 
 let daemon: TestDaemon;
-let folder: string;
+const folder = temporaryFolder('gnnd-look-');
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gnnd-look-'));
   daemon = await TestDaemon.start();
   const tables = join(folder, 'named');
   mkdirSync(tables);
@@ -33,11 +32,6 @@ beforeAll(async () => {
     training: { epochs: 1, batchSize: 8 },
     resources: { devices: 1 },
   });
-});
-
-afterAll(async () => {
-  await daemon.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 async function predict(isTty: boolean, ...words: readonly string[]): Promise<string> {

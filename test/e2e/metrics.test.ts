@@ -19,10 +19,6 @@ beforeAll(async () => {
   daemon = await TestDaemon.start({ datasets: ['cora'] });
 });
 
-afterAll(async () => {
-  await daemon.stop();
-});
-
 /** Eight devices, four slots, twelve buckets make some 3,500 series; more is a leak of labels. */
 const seriesMax = 8000;
 /** A rendering is shared by scrapes that come within this time. */

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { type Activation, ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
+import { temporaryFolder } from '../support/at-end.ts';
 import { pair, type SpecInit } from '../support/crews.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { options, specOf } from '../support/options.ts';
@@ -19,17 +19,11 @@ import { float32, npy } from '../unit/datasets/workbench.ts';
  */
 
 let daemon: TestDaemon;
-let folder = '';
+const folder = temporaryFolder('gnnd-options-');
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gnnd-options-'));
   daemon = await TestDaemon.start({ cpuDevices: 2, datasets: ['cora'] });
   await daemon.import('ring', folderWith(ringGraph.files));
-});
-
-afterAll(async () => {
-  await daemon.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 function folderWith(files: Readonly<Record<string, Uint8Array>>): string {

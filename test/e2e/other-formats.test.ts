@@ -1,8 +1,7 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
-import { afterAll, beforeAll, describe, expect, onTestFailed, test, vi } from 'vitest';
+import { beforeAll, describe, expect, onTestFailed, test, vi } from 'vitest';
 import {
   type Dataset,
   DatasetSchema,
@@ -10,6 +9,7 @@ import {
   ImportFormat,
 } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import type { Operation } from '../../src/api/gen/gnnd/v1/types_pb.ts';
+import { temporaryFolder } from '../support/at-end.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';
 import { findPython, pythonScripts, runPython } from '../support/python.ts';
 import { skipped } from '../support/skipped.ts';
@@ -19,13 +19,12 @@ import { skipped } from '../support/skipped.ts';
 const seed = Number(process.env['GNND_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 const libraries = ['python-extras', 'pyg'].map((name) => join(repository, '.cache', name));
 let daemon: TestDaemon;
-let folder: string;
+const folder = temporaryFolder('gnnd-formats-');
 let python: string | null;
 let count = 0;
 
 beforeAll(async () => {
   daemon = await TestDaemon.start();
-  folder = mkdtempSync(join(tmpdir(), 'gnnd-formats-'));
   python = libraries.every(existsSync) ? await findPython('torch') : null;
   if (python === null) {
     skipped('formats of other libraries', 'no torch, .cache/pyg or .cache/python-extras');
@@ -34,11 +33,6 @@ beforeAll(async () => {
   const script = join(pythonScripts, 'write_formats.py');
   const env = { PYTHONPATH: libraries.join(':'), PYTHONDONTWRITEBYTECODE: '1' };
   await runPython(python, ['-W', 'ignore', script, folder, String(seed)], env);
-});
-
-afterAll(async () => {
-  await daemon.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 async function tried(source: string, more = {}): Promise<Operation> {

@@ -29,7 +29,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await browser.close();
-  await daemon.stop();
 });
 
 test('a timeline has all of an attempt, and is there after its end', async () => {

@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { LinkLayout, PlacementWay } from '../../src/api/gen/gnnd/v1/placement_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
+import { temporaryFolder } from '../support/at-end.ts';
 import { executorPids, repository, TestDaemon } from '../support/daemon.ts';
 import { until } from '../support/until.ts';
 import { createTestIo } from '../unit/cli/test-io.ts';
@@ -13,16 +13,10 @@ import { createTestIo } from '../unit/cli/test-io.ts';
 /** What `gnnctl placement simulate` says, and that it agrees with the cache report. */
 
 let daemon: TestDaemon;
-let folder: string;
+const folder = temporaryFolder('gnnd-placement-');
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gnnd-placement-'));
   daemon = await TestDaemon.start({ cpuDevices: 1, datasets: ['citeseer'] });
-});
-
-afterAll(async () => {
-  await daemon.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const method = DatasetService.method;

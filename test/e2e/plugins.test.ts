@@ -1,16 +1,7 @@
-import {
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { CachePolicy } from '../../src/api/gen/gnnd/v1/features_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
@@ -18,6 +9,7 @@ import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { PlacementPolicy, StandbyPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
 import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
+import { temporaryFolder } from '../support/at-end.ts';
 import { pair, type SpecInit } from '../support/crews.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';
 import { refusalOf } from '../support/refusal.ts';
@@ -25,7 +17,7 @@ import { compilePlugin, compileTutorialSampler } from '../support/tutorial.ts';
 
 /** Code of users: the sampler of docs/plugins.md, and those that break their contract. */
 
-const folder = mkdtempSync(join(tmpdir(), 'gnnd-plugins-'));
+const folder = temporaryFolder('gnnd-plugins-');
 const pluginsDir = join(folder, 'plugins');
 let daemon: TestDaemon;
 
@@ -39,11 +31,6 @@ beforeAll(async () => {
   }
   const env = { GNND_PLUGINS_DIR: pluginsDir };
   daemon = await TestDaemon.start({ cpuDevices: 4, datasets: ['cora'], env });
-});
-
-afterAll(async () => {
-  await daemon.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 type Plugin = NonNullable<NonNullable<SpecInit['sampling']>['plugin']>;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
 import { Prefetch } from '../../src/api/gen/gnnd/v1/features_pb.ts';
 import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
@@ -17,10 +17,6 @@ let daemon: TestDaemon;
 
 beforeAll(async () => {
   daemon = await TestDaemon.start({ cpuDevices: 4, datasets: ['cora'] });
-});
-
-afterAll(async () => {
-  await daemon.stop();
 });
 
 const epochs = 5;

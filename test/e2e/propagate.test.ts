@@ -29,10 +29,6 @@ beforeAll(async () => {
   daemon = await TestDaemon.start({ datasets: ['cora'], flags });
 });
 
-afterAll(async () => {
-  await daemon.stop();
-});
-
 const { propagateDataset, planPropagation, listPropagations, deletePropagation } =
   DatasetService.method;
 const { cancelOperation } = DatasetService.method;

@@ -1,13 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { CheckpointService } from '../../src/api/gen/gnnd/v1/checkpoint_service_pb.ts';
 import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { HostService } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
+import { temporaryFolder } from '../support/at-end.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';
 import { type PythonClient, pythonClient, pythonScripts, runPython } from '../support/python.ts';
 import { skipped } from '../support/skipped.ts';
@@ -16,18 +16,12 @@ import { skipped } from '../support/skipped.ts';
 
 let daemon: TestDaemon;
 let client: PythonClient | null = null;
-let scratch = '';
+const scratch = temporaryFolder('gnnd-python-');
 
 beforeAll(async () => {
-  scratch = mkdtempSync(join(tmpdir(), 'gnnd-python-'));
   daemon = await TestDaemon.start({ datasets: ['cora'] });
   client = await pythonClient();
   if (client === null) skipped('Python clients', 'no .cache/python-client');
-});
-
-afterAll(async () => {
-  await daemon.stop();
-  rmSync(scratch, { recursive: true, force: true });
 });
 
 interface Skipping {

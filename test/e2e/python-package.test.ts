@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, test } from 'vitest';
+import { beforeAll, test } from 'vitest';
+import { temporaryFolder } from '../support/at-end.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';
 import { runPython } from '../support/python.ts';
 import { type InstalledPackage, installPackage, packageTests } from '../support/python-package.ts';
@@ -9,21 +8,15 @@ import { skipped } from '../support/skipped.ts';
 
 /** The Python package, built from its source and installed into a clean environment. */
 
-let scratch: string;
+const scratch = temporaryFolder('gnnd-package-');
 let daemon: TestDaemon;
 let installed: InstalledPackage | null;
 
 beforeAll(async () => {
-  scratch = mkdtempSync(join(tmpdir(), 'gnnd-package-'));
   [daemon, installed] = await Promise.all([
     TestDaemon.start(),
     installPackage(join(scratch, 'venv')),
   ]);
-});
-
-afterAll(async () => {
-  await daemon.stop();
-  rmSync(scratch, { recursive: true, force: true });
 });
 
 interface Skipping {

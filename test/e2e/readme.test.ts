@@ -1,23 +1,17 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/at-end.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';
 
 /** README's "Your own job", command by command, as somebody types it. */
 
 let daemon: TestDaemon;
-let folder: string;
+const folder = temporaryFolder('gnnd-readme-');
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gnnd-readme-'));
   daemon = await TestDaemon.start();
-});
-
-afterAll(async () => {
-  await daemon.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 test('the commands of the README do what it says', () => {

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
@@ -19,8 +19,6 @@ let daemon: TestDaemon;
 beforeAll(async () => {
   daemon = await TestDaemon.start({ datasets: ['cora'] });
 });
-
-afterAll(() => daemon.stop());
 
 /** The next daemon on the same state. */
 async function restart(): Promise<void> {

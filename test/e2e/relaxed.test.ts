@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { PlacementPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
@@ -18,10 +18,6 @@ let daemon: TestDaemon;
 
 beforeAll(async () => {
   daemon = await TestDaemon.start({ cpuDevices: 4, datasets: ['cora'] });
-});
-
-afterAll(async () => {
-  await daemon.stop();
 });
 
 function spec(determinism: Determinism | undefined): SpecInit {

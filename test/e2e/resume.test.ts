@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
@@ -40,8 +40,6 @@ beforeAll(async () => {
   daemon = await TestDaemon.start({ datasets: ['cora'] });
   undisturbed = await daemon.train('undisturbed', spec);
 });
-
-afterAll(() => daemon.stop());
 
 const imagesFolder = ({ uid }: Job) => join(daemon.folder, 'state', 'jobs', uid, 'images');
 

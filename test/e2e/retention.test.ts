@@ -19,8 +19,6 @@ beforeAll(async () => {
   daemon = await TestDaemon.start({ cpuDevices: 2, datasets: ['cora'] });
 });
 
-afterAll(() => daemon?.stop());
-
 function spec(epochs: number): SpecInit {
   return {
     dataset: 'cora',

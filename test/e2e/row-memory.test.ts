@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import type { JobSpecSchema } from '../../src/api/gen/gnnd/v1/job_spec_pb.ts';
 import { ModelType, ModelVariant } from '../../src/api/gen/gnnd/v1/model_pb.ts';
@@ -32,10 +32,6 @@ beforeAll(async () => {
   writeFileSync(join(source, 'test.npy'), ids(10_096, 1904));
   await daemon.import('rows', source);
   leastBytes = (await run('least', { type: SGC }, 1000)).mostBytes;
-});
-
-afterAll(async () => {
-  await daemon.stop();
 });
 
 /** The most memory that the job's Trainer had, as the kernel counted it, and what was planned. */

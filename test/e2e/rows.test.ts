@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { DatasetService, type Propagation } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
@@ -25,10 +25,6 @@ let daemon: TestDaemon;
 beforeAll(async () => {
   const flags = ['--sim-devices', '0,1', '--sim-memory-bytes', '400000000'];
   daemon = await TestDaemon.start({ datasets: ['cora'], cpuDevices: 3, flags });
-});
-
-afterAll(async () => {
-  await daemon.stop();
 });
 
 type Spec = MessageInitShape<typeof JobSpecSchema>;

@@ -1,24 +1,21 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/at-end.ts';
 import { executorPids, repository } from '../support/daemon.ts';
 import { until } from '../support/until.ts';
 
 /** `gnnd run`: what an engine starts, stops and starts again. */
 
-let folder: string;
+const folder = temporaryFolder('gnnd-run-test-');
 
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gnnd-run-test-'));
   const spec = 'spec:\n  dataset: cora\n  training: {epochs: 150, batch_size: 20}\n';
   writeFileSync(join(folder, 'job.yaml'), spec);
 });
-
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 interface Running {
   readonly process: ChildProcess;

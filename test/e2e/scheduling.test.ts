@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
 import { DeviceState } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
@@ -26,10 +26,6 @@ let daemon: TestDaemon;
 
 beforeAll(async () => {
   daemon = await TestDaemon.start({ cpuDevices: deviceCount, datasets: ['cora'] });
-});
-
-afterAll(async () => {
-  await daemon.stop();
 });
 
 function spec(

@@ -1,6 +1,6 @@
 import { readdirSync, readlinkSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
@@ -16,8 +16,6 @@ const flags = ['--topology-idle-ms', '1000'];
 beforeAll(async () => {
   daemon = await TestDaemon.start({ cpuDevices: 4, datasets: ['cora', 'citeseer'], flags });
 });
-
-afterAll(() => daemon.stop());
 
 function spec(dataset: string, randomSeed: bigint, epochs = 1_000_000) {
   return {

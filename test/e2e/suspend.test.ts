@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { type Job, JobIntent, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
@@ -28,8 +28,6 @@ beforeAll(async () => {
   daemon = await TestDaemon.start({ datasets: ['cora'], cpuDevices: 2 });
   undisturbed = await daemon.train('undisturbed', spec);
 });
-
-afterAll(() => daemon.stop());
 
 const { suspendJob, resumeJob, retryJob, cancelJob } = JobService.method;
 const named = (id: string) => ({ name: `jobs/${id}` });

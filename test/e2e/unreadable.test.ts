@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import {
   DatasetService,
   DatasetValidationSchema,
@@ -41,8 +41,6 @@ beforeAll(async () => {
   // Adopts what lies there by now.
   daemon = await TestDaemon.start({ folder: first.folder });
 });
-
-afterAll(() => daemon.stop());
 
 function folderOf(stateOf: string, id: string): string {
   return join(stateOf, 'state', 'datasets', id);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
@@ -13,8 +13,6 @@ let daemon: TestDaemon;
 beforeAll(async () => {
   daemon = await TestDaemon.start({ datasets: ['cora'], cpuDevices: 2 });
 });
-
-afterAll(() => daemon.stop());
 
 const stallMs = 1000;
 const timeouts = { stallMs: BigInt(stallMs) };

@@ -1,10 +1,10 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { WeightDecayScope } from '../../src/api/gen/gnnd/v1/training_pb.ts';
+import { temporaryFolder } from '../support/at-end.ts';
 import { repository, TestDaemon } from '../support/daemon.ts';
 import { findPython, runPython } from '../support/python.ts';
 
@@ -27,12 +27,11 @@ const references = [
 type Name = (typeof references)[number]['name'];
 
 let daemon: TestDaemon;
-let unpacked = '';
+const unpacked = temporaryFolder('gnnd-citation-');
 const sources = new Map<Name, string>();
 const table: string[] = [];
 
 beforeAll(async () => {
-  unpacked = mkdtempSync(join(tmpdir(), 'gnnd-citation-'));
   for (const { name } of references) {
     const source = await sourceOf(name);
     if (source !== null) sources.set(name, source);
@@ -44,7 +43,6 @@ beforeAll(async () => {
 afterAll(async () => {
   process.stdout.write(`${table.join('\n')}\n`);
   await daemon.stop();
-  rmSync(unpacked, { recursive: true, force: true });
 });
 
 /** The shared data set, unpacked; else the committed fixture; null where there is neither. */

@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
@@ -7,6 +6,7 @@ import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { StandbyPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
 import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
+import { temporaryFolder } from '../support/at-end.ts';
 import { crew, midEpoch, modelsOf, pair, type SpecInit, signal } from '../support/crews.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { options, specOf } from '../support/options.ts';
@@ -16,7 +16,7 @@ import { compileTutorialSampler, tutorialCode } from '../support/tutorial.ts';
 
 /** Each sampler, model and optimizer, those of users, too: no crew and no death changes a bit. */
 
-const folder = mkdtempSync(join(tmpdir(), 'gnnd-crews-'));
+const folder = temporaryFolder('gnnd-crews-');
 const pluginsDir = join(folder, 'plugins');
 const python = await findPython('torch');
 let daemon: TestDaemon;
@@ -42,7 +42,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await daemon.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const ofUsers: Readonly<Record<string, SpecInit>> = {

@@ -1,8 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../support/at-end.ts';
 import { repository } from '../support/daemon.ts';
 import { findPython } from '../support/python.ts';
 import { skipped } from '../support/skipped.ts';
@@ -12,12 +13,7 @@ import { skipped } from '../support/skipped.ts';
  * the registry; PyTorch is that of the tests, of which a second copy would be a gigabyte.
  */
 
-let folder: string;
-
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'gnnd-install-'));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder('gnnd-install-');
 
 const canFetch = spawnSync('npm', ['view', 'yaml@2.9.1', 'version']).status === 0;
 

@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../support/at-end.ts';
 import { repository } from '../support/daemon.ts';
 import { runPython } from '../support/python.ts';
 import { packageTests, pythonWith } from '../support/python-package.ts';
@@ -9,9 +8,7 @@ import { skipped } from '../support/skipped.ts';
 
 /** Jobs and searches on a real Ray cluster of several nodes, all of them on this host. */
 
-const scratch = mkdtempSync(join(tmpdir(), 'gnnd-ray-'));
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+const scratch = temporaryFolder('gnnd-ray-');
 
 test('jobs on lost nodes go on elsewhere; searches stop what is behind', async (context) => {
   const python = await pythonWith('ray', 'ray.txt');

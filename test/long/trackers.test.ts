@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../support/at-end.ts';
 import { repository } from '../support/daemon.ts';
 import { runPython } from '../support/python.ts';
 import { packageTests, pythonWith } from '../support/python-package.ts';
@@ -9,9 +8,7 @@ import { skipped } from '../support/skipped.ts';
 
 /** Jobs in a real MLflow, a server on this host, and in Weights & Biases, which is offline. */
 
-const scratch = mkdtempSync(join(tmpdir(), 'gnnd-trackers-'));
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+const scratch = temporaryFolder('gnnd-trackers-');
 
 test('MLflow and W&B store what jobs told, and how they ended', async (context) => {
   const python = await pythonWith('trackers', 'trackers.txt');

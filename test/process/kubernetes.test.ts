@@ -1,9 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parseAllDocuments, stringify } from 'yaml';
+import { temporaryFolder } from '../support/at-end.ts';
 import { repository } from '../support/daemon.ts';
 import { findPython } from '../support/python.ts';
 import { skipped } from '../support/skipped.ts';
@@ -12,9 +12,7 @@ import { skipped } from '../support/skipped.ts';
 
 const folder = join(repository, 'deploy', 'kubernetes');
 const schemas = join(repository, '.cache', 'kubernetes');
-const scratch = mkdtempSync(join(tmpdir(), 'gnnd-kubernetes-'));
-
-afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+const scratch = temporaryFolder('gnnd-kubernetes-');
 
 interface Container {
   readonly image: string;

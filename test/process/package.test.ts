@@ -1,18 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../support/at-end.ts';
 import { repository } from '../support/daemon.ts';
 
 /** What `npm pack` packs; test/long/package.test.ts installs it. */
 
-let scratch: string;
-
-beforeAll(() => {
-  scratch = mkdtempSync(join(tmpdir(), 'gnnd-pack-'));
-});
-afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+const scratch = temporaryFolder('gnnd-pack-');
 
 /** Paths in the package, as npm says; nothing is built for that. */
 function packedFiles(): readonly string[] {

@@ -28,9 +28,13 @@ import { HostService } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import type { Operation } from '../../src/api/gen/gnnd/v1/types_pb.ts';
+import { atEnd } from './at-end.ts';
 import { hangMs, Patience } from './until.ts';
 
-/** A real daemon with real executors in a temporary folder, and a client of it. */
+/**
+ * A real daemon with real executors in a temporary folder, and a client of it. Those that still
+ * run after the tests of a file are stopped then.
+ */
 
 export const repository = fileURLToPath(new URL('../../', import.meta.url));
 const entry = join(repository, 'dist', 'main.js');
@@ -78,7 +82,10 @@ export class TestDaemon {
     mkdirSync(folder, { recursive: true });
     for (const id of options.datasets ?? []) copyImported(id, folder);
     const process = spawnDaemon(folder, options);
-    return new TestDaemon(folder, process, await readyOf(process, folder));
+    const daemon = new TestDaemon(folder, process, await readyOf(process, folder));
+    // Unless a test has stopped it: of a folder that was given, who gave it removes it.
+    atEnd(() => daemon.stop(options.folder !== undefined));
+    return daemon;
   }
 
   get pid(): number {

@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { pluginFilesIn } from '../../../src/artifacts/plugin-files.ts';
+import { temporaryFolder } from '../../support/at-end.ts';
 
-const root = mkdtempSync(join(tmpdir(), 'gnnd-plugins-'));
+const root = temporaryFolder('gnnd-plugins-');
 const folder = join(root, 'plugins');
 mkdirSync(join(folder, 'sub'), { recursive: true });
 writeFileSync(join(folder, 'sub', 'mine.so'), 'bytes');
@@ -16,7 +16,6 @@ symlinkSync(join(folder, 'sub', 'mine.so'), join(root, 'leads-in.so'));
 writeFileSync(join(folder, 'large.so'), '');
 truncateSync(join(folder, 'large.so'), 2 ** 28 + 1);
 execFileSync('mkfifo', [join(folder, 'fifo')]);
-afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 const find = pluginFilesIn(folder);
 const lookup = (path: string) => find(path, 'SAMPLER');

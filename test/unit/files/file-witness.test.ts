@@ -1,15 +1,13 @@
-import { mkdirSync, mkdtempSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { digestFiles } from '../../../src/executor/digest-files.ts';
 import { FileWitness, vouchMs } from '../../../src/files/file-witness.ts';
+import { temporaryFolder } from '../../support/at-end.ts';
 
 /** Counts the files that are read. */
 
-const root = mkdtempSync(join(tmpdir(), 'gnnd-witness-'));
-
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder('gnnd-witness-');
 
 async function folderOf(name: string) {
   const folder = join(root, name);

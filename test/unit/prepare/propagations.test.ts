@@ -1,13 +1,11 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { GnndError } from '../../../src/base/errors.ts';
 import { openPropagation } from '../../../src/prepare/propagations.ts';
+import { temporaryFolder } from '../../support/at-end.ts';
 
-const root = mkdtempSync(join(tmpdir(), 'gnnd-propagations-'));
-
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder('gnnd-propagations-');
 
 /** A propagation of one file of 5 bytes, of a dataset with digest `d1`. */
 function folderOf(name: string, bytes = 'bytes'): string {
