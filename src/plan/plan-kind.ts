@@ -12,6 +12,7 @@ import type { JobSpec } from '../spec/job-spec.ts';
 
 /** The questions that plans put to a kind of job. `workOf` (src/work) chooses the kind. */
 
+/** A spec in native terms: options of the model and of sampling, and the sizes of both. */
 export interface JobLayout {
   readonly model: ModelOptions;
   readonly sampling: SamplingOptions;
@@ -25,6 +26,7 @@ export interface JobLayout {
   readonly memory: JobMemory;
 }
 
+/** A job, and the crew for which a segment is made. */
 export interface SegmentRequest {
   readonly spec: JobSpec;
   readonly counts: DatasetCounts;
