@@ -9,7 +9,10 @@ import { devicesOfKind } from '../spec/device-kinds.ts';
 import { decodeSpec } from '../spec/spec-codec.ts';
 import { workOf } from '../work/work.ts';
 
-/** Predicts the plan of a job that has none yet, on a thread of the pool. */
+/**
+ * Predicts the plan of a job that has none yet, on a thread of the pool: one takes a third of a
+ * millisecond, but many asked for at once would hold up the event loop (bench/README.md).
+ */
 
 export interface PlanRequest {
   readonly jobId: string;
