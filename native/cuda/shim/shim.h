@@ -34,7 +34,7 @@ struct Options {
   uint64_t random_seed = 1;
   uint8_t poison = 0xA5;         // initial content of shared memory
   bool portable_switch = false;  // swapcontext, as on processors without our own switch
-  bool block_fibers = false;     // ThreadSanitizer: fibers of two blocks are never the same
+  bool block_fibers = false;     // ThreadSanitizer: two blocks count as unordered
 };
 void SetOptions(const Options& options);
 
