@@ -1,28 +1,24 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
-import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
-import { Expansion, LocalitySchedule } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
+import { LocalitySchedule } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import { Determinism } from '../../src/api/gen/gnnd/v1/training_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
-import {
-  evaluationsOf,
-  expectEveryBatchOnce,
-  midEpoch,
-  modelsOf,
-  otherCrews,
-  pair,
-  type SpecInit,
-  signal,
-} from '../support/crews.ts';
+import { expectSame, jobsOn, modelsOf, pair, type SpecInit } from '../support/crews.ts';
 import { TestDaemon } from '../support/daemon.ts';
+import {
+  batchesPerEpoch,
+  gcnSampling,
+  localityOfGcn,
+  localityOfSage,
+  sageSampling,
+} from '../support/elastic-specs.ts';
 import { createTestIo } from '../unit/cli/test-io.ts';
 
 /**
  * Neighbours whose rows are held are drawn more often. How much more is frozen with each epoch, so
- * that the model is one whoever samples, dies or goes on.
+ * that the model is one whoever goes on. Crews and kills are in determinism.test.ts.
  */
 
 let daemon: TestDaemon;
@@ -31,53 +27,7 @@ beforeAll(async () => {
   daemon = await TestDaemon.start({ cpuDevices: 5, datasets: ['cora'] });
 });
 
-afterAll(async () => {
-  await daemon.stop();
-});
-
-const { SAMPLER, TRAINER } = ExecutorRole;
-const batchesPerEpoch = 35;
-// Enough that a kill, which follows a look of the daemon, comes before the end.
-const epochs = 24;
-
-const common: SpecInit = {
-  dataset: 'cora',
-  cache: { ratio: 0.1 },
-  timeouts: { stallMs: 2000n },
-  restart: { executorRestarts: 100 },
-  training: { batchSize: 4, randomSeed: 7n, epochs, staleness: 1 },
-};
-
-const sageSampling = { fanouts: [3, 2] };
-const sage: SpecInit = {
-  ...common,
-  model: { type: ModelType.GRAPHSAGE, hiddenDim: 16, dropout: 0.5 },
-  sampling: { ...sageSampling, locality: { maxScale: 4, hopNodes: 300 } },
-};
-/** A whole hop between, and each node once. */
-const gcnSampling = { fanouts: [3, -1, 2], expansion: Expansion.NEW };
-const gcn: SpecInit = {
-  ...common,
-  model: { type: ModelType.GCN, hiddenDim: 16, dropout: 0.5 },
-  sampling: { ...gcnSampling, locality: { maxScale: 8, ratio: 0.3, hopNodes: 300 } },
-};
-
-let jobs = 0;
-
-async function run(spec: SpecInit, disturb?: (id: string) => Promise<unknown>): Promise<Job> {
-  jobs += 1;
-  const id = `job-${jobs}`;
-  await daemon.createJob(id, spec);
-  await disturb?.(id);
-  const job = await daemon.succeeded(id);
-  expectEveryBatchOnce(job, batchesPerEpoch);
-  return job;
-}
-
-function expectSame(job: Job, expected: Job): void {
-  expect(modelsOf(job)).toEqual(modelsOf(expected));
-  expect(evaluationsOf(job)).toEqual(evaluationsOf(expected));
-}
+const jobs = jobsOn(() => daemon, batchesPerEpoch);
 
 /** Share of the rows that batches wanted that caches held. */
 function hitRateOf({ epochs: reports }: Job): number {
@@ -87,49 +37,31 @@ function hitRateOf({ epochs: reports }: Job): number {
 }
 
 describe.each([
-  ['GraphSAGE', sage, sageSampling, 4],
-  ['GCN, a whole hop between, each node once', gcn, gcnSampling, 8],
+  ['GraphSAGE', localityOfSage, sageSampling, 4],
+  ['GCN, a whole hop between, each node once', localityOfGcn, gcnSampling, 8],
 ])('%s', (_, spec, sampling, scale) => {
   let expected: Job;
 
   beforeAll(async () => {
-    expected = await run({ ...spec, ...pair });
+    expected = await jobs.run({ ...spec, ...pair });
   });
 
   test('more rows are held than without; a scale of 1 is the job without', async () => {
-    const without = await run({ ...spec, sampling, ...pair });
+    const without = await jobs.run({ ...spec, sampling, ...pair });
     expect(modelsOf(without).at(-1)).not.toBe(modelsOf(expected).at(-1));
     expect(hitRateOf(expected)).toBeGreaterThan(hitRateOf(without) + 0.02);
     const one = { ...sampling, locality: { maxScale: 1 } };
-    expectSame(await run({ ...spec, sampling: one, ...pair }), without);
-    expect(expected.epochs.map(({ localityScale }) => localityScale)).toEqual(
-      Array(epochs).fill(scale),
-    );
+    expectSame(await jobs.run({ ...spec, sampling: one, ...pair }), without);
+    expect(expected.epochs.every(({ localityScale }) => localityScale === scale)).toBe(true);
     expect(without.epochs.every(({ localityScale }) => localityScale === 1)).toBe(true);
-  });
-
-  test.each(Object.entries(otherCrews))('%s train the same model', async (_name, other) => {
-    expectSame(await run({ ...spec, ...other }), expected);
-  });
-
-  test.each([
-    ['a Sampler', [SAMPLER]],
-    ['both executors', [SAMPLER, TRAINER]],
-  ] as const)('kill -9 of %s in mid-epoch changes nothing', async (_name, roles) => {
-    const job = await run({ ...spec, ...pair }, async (id) => {
-      const pids = await midEpoch(daemon, id);
-      for (const role of roles) signal(pids.get(role), 'SIGKILL');
-    });
-    expect(job.attempts[0]?.executorRestarts).toBe(roles.length);
-    expectSame(job, expected);
   });
 });
 
 test('scales that follow from times are recorded, and stay when the daemon dies', async () => {
   const spec: SpecInit = {
-    ...sage,
+    ...localityOfSage,
     ...pair,
-    training: { ...common.training, epochs: 60, determinism: Determinism.RELAXED },
+    training: { ...localityOfSage.training, epochs: 60, determinism: Determinism.RELAXED },
     sampling: { fanouts: [3, 2], locality: { maxScale: 8, schedule: LocalitySchedule.ADAPTIVE } },
     checkpoint: { everySteps: 20n, keepLast: 3 },
   };
@@ -157,7 +89,7 @@ test('scales that follow from times are recorded, and stay when the daemon dies'
 
 test('gnnctl and metrics tell the scale of each epoch, and what extraction took', async () => {
   const id = 'shown';
-  await daemon.createJob(id, { ...sage, ...pair });
+  await daemon.createJob(id, { ...localityOfSage, ...pair });
   await daemon.succeeded(id);
   const { io, stdout } = createTestIo();
   expect(await runCli(['--address', daemon.address, 'job', 'get', id, '-o', 'table'], io)).toBe(0);

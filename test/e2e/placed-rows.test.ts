@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
 import { CachePlacement } from '../../src/api/gen/gnnd/v1/features_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
@@ -7,7 +7,7 @@ import { DeviceChoice, StandbyPolicy } from '../../src/api/gen/gnnd/v1/resources
 import {
   crew,
   evaluationsOf,
-  expectEveryBatchOnce,
+  jobsOn,
   modelsOf,
   pair,
   type SpecInit,
@@ -34,7 +34,7 @@ const common: SpecInit = {
 let daemon: TestDaemon;
 let models: readonly string[];
 let evaluations: ReturnType<typeof evaluationsOf>;
-let jobs = 0;
+const jobs = jobsOn(() => daemon, batchesPerEpoch);
 
 /** On simulated devices; the first ones sample. */
 function sim(members: SpecInit, cache: SpecInit['cache'], pinnedFeaturesBytes?: bigint): SpecInit {
@@ -44,13 +44,8 @@ function sim(members: SpecInit, cache: SpecInit['cache'], pinnedFeaturesBytes?: 
 }
 
 async function run(of: TestDaemon, spec: SpecInit, disturb?: (id: string) => Promise<unknown>) {
-  jobs += 1;
-  const id = `placed-${jobs}`;
-  await of.createJob(id, spec);
-  await disturb?.(id);
-  const job = await of.succeeded(id);
-  expectEveryBatchOnce(job, batchesPerEpoch);
-  const { cache } = await of.call(JobService.method.getJobPlan, { name: `jobs/${id}` });
+  const job = await (of === daemon ? jobs : jobsOn(() => of, batchesPerEpoch)).run(spec, disturb);
+  const { cache } = await of.call(JobService.method.getJobPlan, { name: job.name });
   return { job, placement: cache?.placement };
 }
 
@@ -65,8 +60,6 @@ beforeAll(async () => {
   models = modelsOf(job);
   evaluations = evaluationsOf(job);
 });
-afterAll(() => daemon.stop());
-
 describe('Trainers on linked devices', () => {
   const cache = { ratio: 0.1 };
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
 import {
@@ -10,7 +10,7 @@ import {
   InferenceOutput,
   JobKind,
 } from '../../src/api/gen/gnnd/v1/inference_pb.ts';
-import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
+import { JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import {
@@ -23,8 +23,9 @@ import { Precision } from '../../src/api/gen/gnnd/v1/training_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import {
   crew,
-  evaluationsOf,
   expectEveryBatchOnce,
+  expectSame,
+  jobsOn,
   midEpoch,
   modelsOf,
   pair,
@@ -44,8 +45,6 @@ let daemon: TestDaemon;
 beforeAll(async () => {
   daemon = await TestDaemon.start({ cpuDevices: 2, datasets: ['cora'], flags: simulated });
 });
-afterAll(() => daemon.stop());
-
 const batchesPerEpoch = 7;
 const common: SpecInit = {
   dataset: 'cora',
@@ -62,17 +61,7 @@ function sim(members: SpecInit): SpecInit {
 
 const noCache = { trainerRows: 0n, rowBytes: 0n, reservedBytes: 0n };
 
-let jobs = 0;
-
-async function run(spec: SpecInit, disturb?: (id: string) => Promise<unknown>): Promise<Job> {
-  jobs += 1;
-  const id = `job-${jobs}`;
-  await daemon.createJob(id, spec);
-  await disturb?.(id);
-  const job = await daemon.succeeded(id);
-  expectEveryBatchOnce(job, batchesPerEpoch);
-  return job;
-}
+const { run } = jobsOn(() => daemon, batchesPerEpoch);
 
 describe('a job on simulated devices makes the models of CPU devices', () => {
   const { KHOP_UNIFORM, LABOR, RANDOM_WALK } = SamplingAlgorithm;
@@ -108,9 +97,7 @@ describe('a job on simulated devices makes the models of CPU devices', () => {
     const expected = await run(on(spec, pair));
     const models = modelsOf(expected);
     expect(new Set(models).size).toBe(models.length);
-    const simulatedJob = await run(on(spec, sim(pair)));
-    expect(modelsOf(simulatedJob)).toEqual(models);
-    expect(evaluationsOf(simulatedJob)).toEqual(evaluationsOf(expected));
+    expectSame(await run(on(spec, sim(pair))), expected);
   });
 });
 
@@ -139,8 +126,7 @@ describe('evaluations of a Trainer on a simulated device', () => {
     const spec = { ...common, evaluation: { everyEpochs: 1, method } };
     const expected = await run(on(spec, pair));
     const { job, chunks, onDevice, seconds } = await chunksOf(daemon, `evaluated-${name}`, spec);
-    expect(modelsOf(job)).toEqual(modelsOf(expected));
-    expect(evaluationsOf(job)).toEqual(evaluationsOf(expected));
+    expectSame(job, expected);
     expect(chunks).toBeGreaterThan(0);
     expect(onDevice).toBe(chunks);
     expect(seconds).toBeGreaterThan(0);
@@ -152,8 +138,7 @@ describe('evaluations of a Trainer on a simulated device', () => {
     const spec = { ...common, cache: { ratio: 0 } };
     const expected = await run(on(spec, pair));
     const { job, chunks, onDevice } = await chunksOf(small, 'no-room', spec);
-    expect(modelsOf(job)).toEqual(modelsOf(expected));
-    expect(evaluationsOf(job)).toEqual(evaluationsOf(expected));
+    expectSame(job, expected);
     expect(chunks).toBeGreaterThan(0);
     expect(onDevice).toBe(0);
     await small.stop();

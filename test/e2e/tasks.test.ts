@@ -1,9 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { DecidingMetric, EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
+import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
 import {
   InferenceFormat,
   InferenceNodes,
@@ -12,15 +12,15 @@ import {
 } from '../../src/api/gen/gnnd/v1/inference_pb.ts';
 import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { temporaryFolder } from '../support/at-end.ts';
 import {
   crew,
-  evaluationsOf,
+  expectSame,
+  jobsOn,
   killEvaluators,
-  midEpoch,
   modelsOf,
   pair,
   type SpecInit,
-  signal,
 } from '../support/crews.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { refusalOf } from '../support/refusal.ts';
@@ -29,17 +29,11 @@ import { coraClasses, putTaskDatasets } from '../support/task-datasets.ts';
 /** Several labels a node, and numbers to regress on: learnt, killed, the same in every bit. */
 
 let daemon: TestDaemon;
-let folder: string;
+const folder = temporaryFolder('gnnd-tasks-');
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gnnd-tasks-'));
   putTaskDatasets(folder);
   daemon = await TestDaemon.start({ cpuDevices: 4, datasets: ['cora'], folder });
-});
-
-afterAll(async () => {
-  await daemon.stop(true);
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const training = {
@@ -62,15 +56,8 @@ const tasks: Readonly<Record<string, SpecInit>> = {
   'cora-numbers': { ...common, training, evaluation: { method: EvaluationMethod.SAMPLED } },
 };
 
-let jobs = 0;
-
-async function run(spec: SpecInit, disturb?: (id: string) => Promise<unknown>): Promise<Job> {
-  jobs += 1;
-  const id = `task-${jobs}`;
-  await daemon.createJob(id, spec);
-  await disturb?.(id);
-  return await daemon.succeeded(id);
-}
+const batchesPerEpoch = 18;
+const jobs = jobsOn(() => daemon, batchesPerEpoch);
 
 function bestOf(job: Job): Readonly<Record<string, number>> {
   const metrics = job.result?.testMetricsBest ?? [];
@@ -82,7 +69,7 @@ describe.each(Object.entries(tasks))('%s', (dataset, of) => {
   let expected: Job;
 
   beforeAll(async () => {
-    expected = await run({ ...spec, ...pair });
+    expected = await jobs.run({ ...spec, ...pair });
   });
 
   test('is learnt, and told by the metrics of its task', () => {
@@ -105,17 +92,9 @@ describe.each(Object.entries(tasks))('%s', (dataset, of) => {
   });
 
   test('Trainers that die, and others in their place, change no bit', async () => {
-    const disturbed = await run({ ...spec, ...pair }, async (id) => {
-      const pids = await midEpoch(daemon, id);
-      for (const pid of pids.values()) signal(pid, 'SIGKILL');
-    });
-    expect(disturbed.attempts[0]?.exits).toHaveLength(2);
-    const crowd = await run({ ...spec, ...crew(1, 3) }, (id) => killEvaluators(daemon, id, 3));
-    for (const job of [disturbed, crowd]) {
-      expect(modelsOf(job)).toEqual(modelsOf(expected));
-      expect(evaluationsOf(job)).toEqual(evaluationsOf(expected));
-      expect(job.message).toBe(expected.message);
-    }
+    expectSame(await jobs.killed(spec, [ExecutorRole.SAMPLER, ExecutorRole.TRAINER]), expected);
+    const crowd = { ...spec, ...crew(1, 3) };
+    expectSame(await jobs.run(crowd, (id) => killEvaluators(daemon, id, 3)), expected);
   });
 
   test('a model over rows learns it, too', async () => {
@@ -125,7 +104,7 @@ describe.each(Object.entries(tasks))('%s', (dataset, of) => {
       training: { batchSize: 16, epochs: 40, optimizer: { learningRate: 0.01 } },
       propagation: { hops: 2, standardize: false },
     };
-    const job = await run(rows);
+    const job = await daemon.train(`rows-${dataset}`, rows);
     const { micro_f1: f1 = 1, mae = 0 } = bestOf(job);
     expect(f1).toBeGreaterThan(0.55);
     expect(mae).toBeLessThan(1);
@@ -134,11 +113,11 @@ describe.each(Object.entries(tasks))('%s', (dataset, of) => {
 
 test('what is predicted comes to what the evaluation told', async () => {
   const dataset = 'cora-labels';
-  const trained = await run({ ...tasks[dataset], ...pair, dataset });
-  const predicted = await run({
+  const trained = await daemon.train('trained', { ...tasks[dataset], ...pair, dataset });
+  const predicted = await daemon.train('predicted', {
     kind: JobKind.INFERENCE,
     inference: {
-      ...{ job: `task-${jobs}`, nodes: InferenceNodes.TEST },
+      ...{ job: 'trained', nodes: InferenceNodes.TEST },
       ...{ outputs: [InferenceOutput.LOGITS], formats: [InferenceFormat.NPY] },
     },
   });
@@ -187,7 +166,7 @@ test('of more than two classes areas are computed where they decide', async () =
     [DecidingMetric.ROC_AUC, 'roc_auc'],
     [DecidingMetric.AVERAGE_PRECISION, 'average_precision'],
   ] as const) {
-    const job = await run({ ...spec, evaluation: { metric } });
+    const job = await jobs.run({ ...spec, evaluation: { metric } });
     expect(Object.keys(bestOf(job))[0]).toBe(name);
     expect(Object.keys(bestOf(job))).toHaveLength(5);
     const values = job.epochs.map(({ valMetrics }) => valMetrics[0]?.value ?? Number.NaN);
@@ -203,16 +182,19 @@ test('of more than two classes areas are computed where they decide', async () =
 
 test('classes weigh what they are told to, and F1 stands beside accuracy', async () => {
   const spec = { ...common, ...pair, dataset: 'cora', training: { ...training, epochs: 6 } };
-  const plain = await run(spec);
+  const plain = await jobs.run(spec);
   expect(Object.keys(bestOf(plain))).toEqual(['accuracy', 'micro_f1', 'macro_f1']);
   expect(bestOf(plain)['micro_f1']).toBe(bestOf(plain)['accuracy']);
   expect(plain.result?.testAccuracyBest).toBe(bestOf(plain)['accuracy']);
   const weighted = (classWeights: number[]) =>
-    run({ ...spec, training: { ...spec.training, classWeights } });
+    jobs.run({ ...spec, training: { ...spec.training, classWeights } });
   const ones = await weighted(Array(coraClasses).fill(1));
   expect(modelsOf(ones)).toEqual(modelsOf(plain));
   // Cora's training nodes are twenty of each class.
-  const balanced = await run({ ...spec, training: { ...spec.training, balanceClasses: true } });
+  const balanced = await jobs.run({
+    ...spec,
+    training: { ...spec.training, balanceClasses: true },
+  });
   expect(modelsOf(balanced)).toEqual(modelsOf(plain));
   const others = await weighted([4, 1, 1, 1, 1, 1, 0.5]);
   expect(modelsOf(others)).not.toEqual(modelsOf(plain));

@@ -115,3 +115,43 @@ export async function killEvaluators(
   });
   return killed.size;
 }
+
+type Disturb = (id: string) => Promise<unknown>;
+
+/** Jobs on one daemon, each under a name of its own, all with so many batches an epoch. */
+export function jobsOn(daemonOf: () => TestDaemon, batchesPerEpoch: number) {
+  let count = 0;
+
+  /** The job of a spec, which succeeds with every batch once; `disturb` gets it when it starts. */
+  async function run(spec: SpecInit, disturb?: Disturb): Promise<Job> {
+    count += 1;
+    const id = `job-${count}`;
+    await daemonOf().createJob(id, spec);
+    await disturb?.(id);
+    const job = await daemonOf().succeeded(id);
+    expectEveryBatchOnce(job, batchesPerEpoch);
+    return job;
+  }
+
+  /** The same by one Sampler and one Trainer, of which these roles are killed in mid-epoch. */
+  async function killed(spec: SpecInit, roles: readonly ExecutorRole[]): Promise<Job> {
+    const job = await run({ ...spec, ...pair }, async (id) => {
+      const pids = await midEpoch(daemonOf(), id);
+      for (const role of roles) signal(pids.get(role), 'SIGKILL');
+    });
+    expect(job.attempts).toHaveLength(1);
+    expect(job.attempts[0]?.executorRestarts).toBe(roles.length);
+    const signals = job.attempts[0]?.exits.map(({ signal: name }) => name);
+    expect(signals).toEqual(roles.map(() => 'SIGKILL'));
+    return job;
+  }
+
+  return { run, killed, count: () => count };
+}
+
+/** Expects that two jobs computed the same in every epoch, and ended alike. */
+export function expectSame(job: Job, expected: Job): void {
+  expect(modelsOf(job)).toEqual(modelsOf(expected));
+  expect(evaluationsOf(job)).toEqual(evaluationsOf(expected));
+  expect(job.message).toBe(expected.message);
+}
