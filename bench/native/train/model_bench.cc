@@ -93,7 +93,7 @@ class Contestant {
     const double computed = Milliseconds();
     const GradientView gradients[] = {{batch, true, gradient_}};
     work_->Apply(
-        {batch, report.seeds, gradients, parameters_, memory_, next_parameters_, next_memory_});
+        {batch, report.sums.items, gradients, parameters_, memory_, next_parameters_, next_memory_});
     const double applied = Milliseconds();
     parameters_.swap(next_parameters_);
     memory_.swap(next_memory_);
@@ -101,7 +101,7 @@ class Contestant {
     times_.extract.push_back(extracted - start);
     times_.gradient.push_back(computed - extracted);
     times_.apply.push_back(applied - computed);
-    loss_ = report.loss_sum / static_cast<double>(report.seeds);
+    loss_ = report.sums.loss / static_cast<double>(report.sums.items);
   }
 
   void Print(uint32_t rounds) const {

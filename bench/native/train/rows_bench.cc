@@ -189,7 +189,7 @@ class Trainer {
         sample, batch % kExtractBuffers, {version_, 0, parameters_[from]}, gradient_, &report);
     GNND_CHECK(computed.ok());
     const GradientView gradients[] = {{version_, true, gradient_}};
-    work_->Apply({version_, report.seeds, gradients, parameters_[from], optimizer_[from],
+    work_->Apply({version_, report.sums.items, gradients, parameters_[from], optimizer_[from],
                   parameters_[1 - from], optimizer_[1 - from]});
     ++version_;
   }

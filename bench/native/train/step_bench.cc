@@ -151,14 +151,14 @@ class Steps {
       Must(work_->ComputeGradient(sample, 0, {step_, 0, now.parameters}, gradient_, &report));
       const uint64_t computed_ns = MonotonicNs();
       const GradientView gradients[] = {{step_, true, gradient_}};
-      work_->Apply({step_++, report.seeds, gradients, now.parameters, now.optimizer,
+      work_->Apply({step_++, report.sums.items, gradients, now.parameters, now.optimizer,
                     next.parameters, next.optimizer});
       const uint64_t applied_ns = MonotonicNs();
       cpu_ns.push_back(CpuNs(CLOCK_PROCESS_CPUTIME_ID) - start_cpu_ns);
       extract_ns.push_back(extracted_ns - start_ns);
       gradient_ns.push_back(computed_ns - extracted_ns);
       apply_ns.push_back(applied_ns - computed_ns);
-      loss.push_back(report.loss_sum / static_cast<double>(report.seeds));
+      loss.push_back(report.sums.loss / static_cast<double>(report.sums.items));
     }
     std::ostringstream answer;
     answer << '{' << JsonList("extract_ns", extract_ns) << ','

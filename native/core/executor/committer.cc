@@ -108,10 +108,10 @@ Status Committer::ApplyHeadGroup(uint64_t version) {
     const bool is_own = segment_.hand_in(entry).incarnation == self_.id().incarnation;
     gradients_.push_back({b, is_own, segment_.gradient(entry)});
   }
-  uint64_t step_seeds = 0;
+  uint64_t step_items = 0;
   EpochSums& sums = segment_.sums(version + 1);
-  GNND_TRY(FoldSums(version, &sums, &step_seeds));
-  work_.Apply({version, step_seeds, gradients_, segment_.parameters(version),
+  GNND_TRY(FoldSums(version, &sums, &step_items));
+  work_.Apply({version, step_items, gradients_, segment_.parameters(version),
                segment_.optimizer(version), segment_.parameters(version + 1),
                segment_.optimizer(version + 1)});
   if (!AllFinite(segment_.parameters(version + 1))) {
@@ -142,7 +142,7 @@ void Committer::WriteScale(uint64_t epoch) {
   entry.next_scale = NextScale(now, entry.sums.extract_ns, entry.sums.train_ns, locality.scale);
 }
 
-Status Committer::FoldSums(uint64_t version, EpochSums* sums, uint64_t* step_seeds) {
+Status Committer::FoldSums(uint64_t version, EpochSums* sums, uint64_t* step_items) {
   const JobShape& shape = segment_.shape();
   const uint64_t end = shape.FirstBatch(version + 1);
   const uint64_t epoch = shape.EpochOfGroup(version);
@@ -165,15 +165,13 @@ Status Committer::FoldSums(uint64_t version, EpochSums* sums, uint64_t* step_see
     const uint64_t word = segment_.ledger(shape.IndexOfBatch(b)).load(std::memory_order_relaxed);
     ++sums->batches;
     sums->retries += LedgerWord::InEpoch(word, epoch).attempt;
-    sums->seeds += hand_in.seeds;
-    sums->correct += hand_in.correct;
-    sums->loss_sum += hand_in.loss_sum;
+    sums->task.Add(hand_in.sums);
     sums->extract_ns += hand_in.extract_ns;
     sums->train_ns += hand_in.train_ns;
     sums->digest = FoldLedgerDigest(sums->digest, segment_.EpochNumber(epoch),
                                     shape.IndexOfBatch(hand_in.batch));
     ++devices[hand_in.device];
-    *step_seeds += hand_in.seeds;
+    *step_items += hand_in.sums.items;
   }
   return Status::Ok();
 }

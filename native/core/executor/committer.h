@@ -50,7 +50,7 @@ class Committer {
   Status ApplyHeadGroup(uint64_t version);
   // The scale of the epoch after this one, whose sums are written.
   void WriteScale(uint64_t epoch);
-  Status FoldSums(uint64_t version, EpochSums* sums, uint64_t* step_seeds);
+  Status FoldSums(uint64_t version, EpochSums* sums, uint64_t* step_items);
   void WriteRun(const EvalRun& run, const EvalShape& shape);
   void WriteBest(uint64_t epoch, std::optional<uint64_t> before);
   // Whether the job ends with this epoch; `before` is the epoch evaluated before it, if any.

@@ -45,9 +45,7 @@ struct HistoryUpdate {
 };
 
 struct BatchReport {
-  double loss_sum = 0;  // cross-entropy summed over the seeds
-  uint64_t seeds = 0;
-  uint64_t correct = 0;    // seeds whose arg-max is their label
+  TaskSums sums{};
   uint64_t device_ns = 0;  // a device's own time, where it has events to tell it by
   HistoryUpdate history{};
 };
@@ -92,8 +90,8 @@ struct GradientView {
 // One optimizer step: from `version` to `version` + 1.
 struct StepView {
   uint64_t version = 0;
-  uint64_t num_seeds = 0;                     // of all gradients
-  std::span<const GradientView> gradients{};  // each a sum over seeds; added in this order
+  uint64_t num_items = 0;                     // of all gradients
+  std::span<const GradientView> gradients{};  // each a sum over items; added in this order
   std::span<const float> parameters_in{};
   std::span<const float> optimizer_in{};
   std::span<float> parameters_out{};
@@ -156,7 +154,7 @@ class TrainWork {
                                  const ParametersView& parameters, std::span<float> gradient,
                                  BatchReport* report) = 0;
 
-  // One optimizer step: the mean gradient is (sum of the gradients, in order) / `num_seeds`. Writes
+  // One optimizer step: the mean gradient is (sum of the gradients, in order) / `num_items`. Writes
   // every float of the outputs. The optimizer's memory is optimizer_floats() floats, all zero
   // before the first step.
   //

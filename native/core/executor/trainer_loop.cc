@@ -327,9 +327,7 @@ class TrainerLoop {
     hand_in = HandIn{};
     const JobShape& shape = segment_.shape();
     hand_in.batch = shape.EpochOfBatch(batch) * shape.batches_per_epoch + sample.key().batch;
-    hand_in.seeds = report.seeds;
-    hand_in.correct = report.correct;
-    hand_in.loss_sum = report.loss_sum;
+    hand_in.sums = report.sums;
     hand_in.device = self_.log().device();
     hand_in.incarnation = self_.id().incarnation;
     hand_in.extract_ns = extracted_ns_;
@@ -338,7 +336,7 @@ class TrainerLoop {
     held_ = ahead;
     self_.log().AddStage(Stage::kTrain, MonotonicNs() - start_ns);
     self_.log().Add(Counter::kBatchesTrained, 1);
-    self_.log().Add(Counter::kSeeds, report.seeds);
+    self_.log().Add(Counter::kSeeds, report.sums.items);
     self_.log().Add(Counter::kDeviceNs, report.device_ns);
     CountUpdate(report.history);
     return Status::Ok();

@@ -17,7 +17,7 @@
 namespace gnnd {
 
 inline constexpr uint64_t kImageMagic = 0x3130474D49444E47;  // "GNDIMG01", little-endian
-inline constexpr uint32_t kImageFormat = 1;
+inline constexpr uint32_t kImageFormat = 2;
 
 // What the header of an image tells.
 struct ImageFacts {

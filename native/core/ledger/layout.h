@@ -14,6 +14,7 @@
 #include "core/ledger/early_stop.h"
 #include "core/ledger/eval_result.h"
 #include "core/ledger/shape.h"
+#include "core/ledger/task_sums.h"
 
 // The bytes of a job segment. docs/formats/segment.md draws them and changes with them; the build
 // id tells segments of one layout from those of another. Offsets, never pointers; everything starts
@@ -305,15 +306,13 @@ static_assert(sizeof(SlotEntry) == 16);
 // What a Trainer says about a batch beside its gradient; one per ring entry.
 struct alignas(64) HandIn {
   uint64_t batch;  // counted over the job: what the record said, checked again at apply
-  uint64_t seeds;
-  uint64_t correct;
-  double loss_sum;
   uint32_t device;
   uint32_t incarnation;
   uint64_t extract_ns;  // that E and T took, whether anybody waited or not; decide no bit by
   uint64_t train_ns;    // themselves
+  TaskSums sums;
 };
-static_assert(sizeof(HandIn) == 64);
+static_assert(sizeof(HandIn) == 128);
 
 // Feature rows that the Trainer on a device lets the others read (row_shares.h); one per device.
 struct alignas(64) RowShare {
@@ -329,12 +328,10 @@ struct alignas(64) EpochSums {
   uint64_t batches;
   uint64_t steps;
   uint64_t retries;  // attempts beyond the first, all batches
-  uint64_t seeds;
-  uint64_t correct;
-  double loss_sum;
-  uint64_t digest;  // ledger digest, batches folded in the order of commits
+  uint64_t digest;   // ledger digest, batches folded in the order of commits
   uint64_t extract_ns;
   uint64_t train_ns;
+  TaskSums task;
 };
 static_assert(sizeof(EpochSums) == 128);
 

@@ -161,9 +161,7 @@ struct EpochReport {
   uint64_t batches = 0;    // batches committed, each counted by the step that applied it
   uint64_t steps = 0;
   uint64_t retries = 0;  // attempts beyond the first, all batches
-  uint64_t seeds = 0;
-  uint64_t correct = 0;  // of the training batches, before their step
-  double loss_sum = 0;   // summed in batch order: the same bits in every run
+  TaskSums sums{};       // of the training batches, before their step
   uint64_t ledger_digest =
       0;  // equals ExpectedLedgerDigest iff each batch was committed once, in order
   uint64_t final_version = 0;  // version after the epoch

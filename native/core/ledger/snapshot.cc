@@ -95,9 +95,7 @@ void CopySums(const EpochSums& sums, std::span<const uint64_t> devices, EpochRep
   report->batches = sums.batches;
   report->steps = sums.steps;
   report->retries = sums.retries;
-  report->seeds = sums.seeds;
-  report->correct = sums.correct;
-  report->loss_sum = sums.loss_sum;
+  report->sums = sums.task;
   report->ledger_digest = sums.digest;
   report->extract_ns = sums.extract_ns;
   report->train_ns = sums.train_ns;

@@ -11,6 +11,7 @@
 #include "core/executor/switch_profit.h"
 #include "core/image/image.h"
 #include "core/ledger/segment.h"
+#include "core/metric/metric.h"
 #include "node/tables.h"
 
 // The values that the daemon writes to a segment and reads from it.
@@ -396,8 +397,9 @@ inline constexpr auto kTable<EpochReport> = StructOf(
     Field{"committed", &EpochReport::committed}, Field{"startNs", &EpochReport::start_ns},
     Field{"endNs", &EpochReport::end_ns}, Field{"batches", &EpochReport::batches},
     Field{"steps", &EpochReport::steps}, Field{"retries", &EpochReport::retries},
-    Field{"seeds", &EpochReport::seeds}, Field{"correct", &EpochReport::correct},
-    Field{"lossSum", &EpochReport::loss_sum},
+    Field{"seeds", [](auto& report) -> auto& { return report.sums.items; }},
+    Field{"correct", [](auto& report) -> auto& { return report.sums.counts[kCorrect]; }},
+    Field{"lossSum", [](auto& report) -> auto& { return report.sums.loss; }},
     Field{"ledgerDigest", &LedgerDigestOf,
           "Equal to expectedLedgerDigest iff each batch was committed exactly once, in order."},
     Field{"expectedLedgerDigest", &ExpectedDigestOf},

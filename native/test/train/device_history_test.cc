@@ -69,7 +69,7 @@ TEST_CASE("history: a device finds, computes and keeps what the processor does")
                                 {{17, 0, batch}, seeds, {3, 3, 3}, type == ModelType::kGcn});
         const BatchReport expected = cpu.Step(record);
         const BatchReport report = simulated.Step(record);
-        CHECK(report.loss_sum == expected.loss_sum);
+        CHECK(report.sums.loss == expected.sums.loss);
         CHECK(SameBits(simulated.gradient(), cpu.gradient()));
         CheckSame(simulated.extracted(), cpu.extracted());
         CheckUpdate(report.history, expected.history);

@@ -13,6 +13,7 @@
 #include "core/base/half.h"
 #include "core/executor/train_work.h"
 #include "core/graph/npy.h"
+#include "core/metric/metric.h"
 #include "core/model/row_manifest.h"
 #include "core/prepare/propagation.h"
 #include "core/vec/convert.h"
@@ -166,12 +167,12 @@ Left Train(const RowsOptions& options) {
       test::Check(work->ComputeGradient(sample, buffer, {step, 0, left.parameters}, left.gradient,
                                         &report));
       if (step == 0) left.first_gradient = left.gradient;
-      left.losses.push_back(report.loss_sum);
-      left.correct.push_back(report.correct);
+      left.losses.push_back(report.sums.loss);
+      left.correct.push_back(report.sums.counts[kCorrect]);
       std::vector<float> parameters(left.parameters.size());
       std::vector<float> next(memory.size());
       const GradientView gradients[] = {{step, true, left.gradient}};
-      work->Apply({step++, report.seeds, gradients, left.parameters, memory, parameters, next});
+      work->Apply({step++, report.sums.items, gradients, left.parameters, memory, parameters, next});
       left.parameters = parameters;
       memory = next;
     }

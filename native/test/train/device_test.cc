@@ -10,6 +10,7 @@
 #include "agree.h"
 #include "core/base/mapping.h"
 #include "core/kernels/row_tiers.h"
+#include "core/metric/metric.h"
 #include "device_data.h"
 #include "test/device/support.h"
 #include "test/support/block_types.h"
@@ -54,13 +55,13 @@ Trained Train(const Data& data, const TrainOptions& options) {
   for (const Sample& sample : data.samples) {
     const BatchReport report = loop.Step(sample);
     trained.gradients.push_back(loop.gradient());
-    trained.losses.push_back(report.loss_sum);
-    trained.correct.push_back(report.correct);
+    trained.losses.push_back(report.sums.loss);
+    trained.correct.push_back(report.sums.counts[kCorrect]);
     trained.traffic.push_back(loop.extracted().traffic);
     trained.bus_rows += loop.extracted().bus_rows;
     trained.staged_rows += loop.extracted().staged_rows;
     CHECK(loop.extracted().bus_bytes == loop.extracted().bus_rows * options.features.row_bytes());
-    CHECK(report.seeds == sample.num_seeds());
+    CHECK(report.sums.items == sample.num_seeds());
   }
   trained.cache_rows = loop.extracted().cache_rows;
   trained.parameters = loop.parameters();

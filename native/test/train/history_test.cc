@@ -61,7 +61,7 @@ class Steps {
       std::vector<float> parameters(parameters_.size());
       std::vector<float> memory(memory_.size());
       const GradientView gradients[] = {{version_, true, gradient_}};
-      work_->Apply({version_, report.seeds, gradients, parameters_, memory_, parameters, memory});
+      work_->Apply({version_, report.sums.items, gradients, parameters_, memory_, parameters, memory});
       parameters_ = std::move(parameters);
       memory_ = std::move(memory);
     }
@@ -112,7 +112,7 @@ TEST_CASE("history: stored rows that are the true ones give the loss that comput
       for (uint32_t batch = 0; batch < 6; ++batch) {
         const BatchReport expected = without.Run(request(batch), false);
         const BatchReport report = with.Run(request(batch), false);
-        CHECK(std::abs(report.loss_sum - expected.loss_sum) <= 1e-5 * expected.loss_sum);
+        CHECK(std::abs(report.sums.loss - expected.sums.loss) <= 1e-5 * expected.sums.loss);
         CHECK((with.Hits() > 0) == (batch > 0));
       }
     }
@@ -156,7 +156,7 @@ TEST_CASE("history: what is pruned is never read") {
                   std::numeric_limits<float>::quiet_NaN());
     }
     const BatchReport report = steps.Run(few, false);
-    CHECK(std::isfinite(report.loss_sum));
+    CHECK(std::isfinite(report.sums.loss));
     CHECK(std::ranges::all_of(steps.gradient(), [](float value) { return std::isfinite(value); }));
     CHECK(steps.extracted().history.pruned_rows == few.view().nodes().size() - read.size());
     CHECK(steps.extracted().traffic.rows[static_cast<uint32_t>(Tier::kHost)] == read.size());
@@ -183,7 +183,7 @@ TEST_CASE("history: no gradient goes through stored rows") {
       Steps moved(options);
       moved.Run(record, false);
       moved.Move(gradient, step);
-      return moved.Run(record, false).loss_sum;
+      return moved.Run(record, false).sums.loss;
     };
     const double step = 1e-3 / std::sqrt(length);
     const double change = (loss_at(step) - loss_at(-step)) / (2 * step);
@@ -275,8 +275,8 @@ TEST_CASE("history: rows with norms and other activations are kept complete") {
       Steps without(plain);
       Steps with(WithHistory(plain, 0b10, 0.7, 9));
       for (uint32_t step = 0; step < 3; ++step) {
-        const double expected = without.Run(record, false).loss_sum;
-        CHECK(std::abs(with.Run(record, false).loss_sum - expected) <= 1e-5 * expected);
+        const double expected = without.Run(record, false).sums.loss;
+        CHECK(std::abs(with.Run(record, false).sums.loss - expected) <= 1e-5 * expected);
       }
       CHECK(with.Hits() > 0);
     }

@@ -11,6 +11,7 @@
 
 #include "core/kernels/loss.h"
 #include "core/kernels/optimizer.h"
+#include "core/metric/metric.h"
 #include "core/model/manifest.h"
 #include "test/support/block_types.h"
 #include "test/support/record_builder.h"
@@ -310,10 +311,10 @@ TEST_CASE("a Trainer's gradient equals the dense float64 reference to 1e-5") {
 
     const DenseResult expected = DenseStep(c.spec, fixture.Parameters(at::kDouble), sample,
                                            fixture.X(at::kDouble), fixture.SeedLabels());
-    CHECK(report.seeds == 5);
-    CHECK(report.loss_sum == doctest::Approx(expected.loss_sum).epsilon(1e-5));
+    CHECK(report.sums.items == 5);
+    CHECK(report.sums.loss == doctest::Approx(expected.loss_sum).epsilon(1e-5));
     const auto right = expected.logits.argmax(1).eq(fixture.SeedLabels()).sum().item<int64_t>();
-    CHECK(report.correct == static_cast<uint64_t>(right));
+    CHECK(report.sums.counts[kCorrect] == static_cast<uint64_t>(right));
     std::vector<float> padding = gradient;
     for (size_t t = 0; t < fixture.manifest.tensors.size(); ++t) {
       const ParameterTensor& tensor = fixture.manifest.tensors[t];

@@ -166,7 +166,7 @@ Trained Train(const Partition& data, const TrainOptions& options) {
   const bool weighted = options.model.type == ModelType::kGcn;
   for (uint32_t batch = 0; batch < 2; ++batch) {
     const TestRecord record(data.graph, {{17, 0, batch}, data.train, {5, 3}, weighted});
-    trained.loss = loop.Step(record).loss_sum;
+    trained.loss = loop.Step(record).sums.loss;
   }
   trained.gradient = loop.gradient();
   trained.parameters = loop.parameters();

@@ -132,7 +132,7 @@ std::vector<float> GradientOf(TorchWork& work, const TestRecord& record,
   REQUIRE(work.Extract(sample, 0, &extracted).ok());
   const Status status = work.ComputeGradient(sample, 0, {.floats = parameters}, gradient, &report);
   REQUIRE_MESSAGE(status.ok(), status.message());
-  CHECK(report.seeds == sample.num_seeds());
+  CHECK(report.sums.items == sample.num_seeds());
   return gradient;
 }
 

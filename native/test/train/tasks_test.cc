@@ -182,7 +182,7 @@ TEST_CASE("weights of classes multiply losses and gradients, and weights of 1 ch
     options.targets.weights = weights;
     Loop loop(options);
     const BatchReport report = loop.Step(record);
-    return std::pair(report.loss_sum, loop.gradient());
+    return std::pair(report.sums.loss, loop.gradient());
   };
   const std::vector<float> ones(4, 1.0F);
   const std::vector<float> twos(4, 2.0F);

@@ -36,7 +36,7 @@ Outcome OutcomeOf(const Partition& data, TrainOptions options, uint32_t threads)
         data.graph, {{17, 0, batch}, data.train, fanouts, options.model.type == ModelType::kGcn}));
   }
   const EvalReport eval = loop.Evaluate();
-  return {loop.gradient(), loop.parameters(), report.loss_sum, eval.val_loss_sum,
+  return {loop.gradient(), loop.parameters(), report.sums.loss, eval.val_loss_sum,
           eval.test_correct};
 }
 

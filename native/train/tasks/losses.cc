@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/metric/metric.h"
 #include "train/ops/operators.h"
 
 namespace gnnd {
@@ -20,9 +21,9 @@ Status ComputeLoss(const LossInput& input, const at::Tensor& logits, const at::T
   op.weights = targets.weights.empty() ? nullptr : targets.weights.data();
   const LossSums sums = workspace->operators().loss(op, workspace);
   *report = BatchReport();
-  report->loss_sum = sums.loss;
-  report->correct = sums.correct;
-  report->seeds = op.rows;
+  report->sums.items = op.rows;
+  report->sums.loss = sums.loss;
+  report->sums.counts[kCorrect] = sums.correct;
   if (std::isfinite(sums.loss)) return Status::Ok();
   return Status(Code::kNumericDivergence, "the training loss is not finite");
 }

@@ -473,7 +473,7 @@ void TorchWork::ApplyBy(const Operators& operators, const ParameterManifest& man
   UseTeamOf(threads);
   std::vector<std::span<const float>> gradients;
   for (const GradientView& gradient : step.gradients) gradients.push_back(gradient.floats);
-  const OptimizerStep arguments{gradients,          step.num_seeds,    step.version + 1,
+  const OptimizerStep arguments{gradients,          step.num_items,    step.version + 1,
                                 step.parameters_in, step.optimizer_in, step.parameters_out,
                                 step.optimizer_out};
   operators.update(manifest, options, arguments);

@@ -15,6 +15,7 @@
 #include "core/executor/sample_work.h"
 #include "core/executor/train_work.h"
 #include "core/ledger/segment.h"
+#include "core/metric/metric.h"
 
 // Work without graphs and without torch, for tests of the rules: cheap, deterministic, and so
 // touchy that a batch lost, repeated, swapped, or computed on another version ends in other
@@ -215,9 +216,9 @@ class FakeTrainWork : public TrainWork {
       }
       gradient[i] = sum;
     }
-    report->loss_sum = static_cast<double>(gradient[0]) + 1.5;
-    report->seeds = seeds;
-    report->correct = nodes.front() % (seeds + 1);
+    report->sums.loss = static_cast<double>(gradient[0]) + 1.5;
+    report->sums.items = seeds;
+    report->sums.counts[kCorrect] = nodes.front() % (seeds + 1);
   }
 
   void Apply(const StepView& step) override {
@@ -225,7 +226,7 @@ class FakeTrainWork : public TrainWork {
     for (size_t i = 0; i < step.parameters_in.size(); ++i) {
       float sum = 0;
       for (const GradientView& gradient : step.gradients) sum += gradient.floats[i];
-      sum /= static_cast<float>(step.num_seeds);
+      sum /= static_cast<float>(step.num_items);
       step.optimizer_out[i] = 0.5F * step.optimizer_in[i] + sum;
       step.parameters_out[i] = step.parameters_in[i] - rate * step.optimizer_out[i];
     }

@@ -91,7 +91,7 @@ bool EveryBatchCounted(const Segment& segment) {
   for (uint32_t e = 0; e < segment.EpochsToTrain(); ++e) {
     const EpochReport report = segment.ReportEpoch(e);
     if (!report.complete || report.batches != segment.config().batches_per_epoch ||
-        report.seeds != segment.config().train_nodes ||
+        report.sums.items != segment.config().train_nodes ||
         report.ledger_digest != ExpectedLedgerDigest(report.epoch, report.batches)) {
       return false;
     }
@@ -316,7 +316,7 @@ TEST_CASE("an image that contradicts itself is refused, whatever its digest says
     std::memcpy(changed.data() + at, &value, sizeof value);
     WriteWithDigest(bad, changed);
     CHECK(LoadInto(job, bad).code() == Code::kDatasetCorrupt);
-    if (at == 8) CHECK(Mentions(LoadInto(job, bad), "another version of gnnd (format 2;"));
+    if (at == 8) CHECK(Mentions(LoadInto(job, bad), "another version of gnnd (format 3;"));
   }
   WriteWithDigest(bad, bytes);
   CHECK(LoadInto(job, bad).ok());

@@ -146,7 +146,7 @@ inline Outcome Expected(const FakeJob& job) {
         FakeTrainWork::Gradient(FakeNodes(e, static_cast<uint32_t>(b), size), size, on,
                                 gradients.back(), &report);
         seeds += size;
-        loss_sum += report.loss_sum;
+        loss_sum += report.sums.loss;
       }
       std::vector<GradientView> views;
       for (const std::vector<float>& gradient : gradients) views.push_back({0, false, gradient});
@@ -205,7 +205,7 @@ inline Outcome OutcomeOf(const Segment& segment) {
   outcome.best_epoch = *best;
   for (uint32_t e = 0; e < segment.EpochsToTrain(); ++e) {
     const EpochReport report = segment.ReportEpoch(e);
-    outcome.loss_sums.push_back(report.loss_sum);
+    outcome.loss_sums.push_back(report.sums.loss);
     outcome.digests.emplace_back();
     std::memcpy(&outcome.digests.back(), report.parameters_sha256.data(), sizeof(uint64_t));
     if (!report.evaluation) continue;
@@ -235,7 +235,7 @@ inline bool EveryBatchOnce(const Segment& segment) {
     uint64_t on_devices = 0;
     for (const uint64_t batches : report.device_batches) on_devices += batches;
     if (!report.committed || report.batches != config.batches_per_epoch ||
-        on_devices != report.batches || report.seeds != config.train_nodes ||
+        on_devices != report.batches || report.sums.items != config.train_nodes ||
         report.ledger_digest != ExpectedLedgerDigest(report.epoch, report.batches)) {
       return false;
     }
