@@ -9,6 +9,7 @@
 #include "core/feature/row_placement.h"
 #include "core/graph/dataset.h"
 #include "core/ledger/segment.h"
+#include "core/metric/metric.h"
 #include "core/model/model_spec.h"
 #include "node/codec.h"
 #include "node/gen/job_spec.h"
@@ -55,6 +56,9 @@ inline constexpr auto kTable<DatasetLocation> = StructOf(
     "DatasetLocation", Field{"folder", &DatasetLocation::folder},
     Field{"counts", &DatasetLocation::counts},
     Field{"featuresPath", &DatasetLocation::features_path, "Empty: features.npy of the folder."});
+
+template <>
+inline constexpr auto kNames<Metric> = NamesOf<Metric>("DecidingMetric", kMetricNames);
 
 // ---- options of jobs --------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import type {
 import type { JobSpec } from '../spec/job-spec.ts';
 import { edgeWeightsOf } from './job-layout.ts';
 import type { JobLayout } from './plan-kind.ts';
-import { rankedOf } from './ranking.ts';
+import { rankedBytesOf } from './ranking.ts';
 
 /** How a job's evaluations are cut, and where their hidden rows lie: from spec and sizes alone. */
 
@@ -26,7 +26,7 @@ export function evaluationPlanOf(
     cacheFolder,
   }: { spec: JobSpec; dataset: { counts: DatasetCounts }; cacheFolder: string },
 ): EvaluationPlan {
-  const ranked = rankedOf(spec, counts).rankedColumns > 0;
+  const ranked = rankedBytesOf(spec, counts) > 0;
   const sampled = spec.evaluation.method === 'SAMPLED';
   const { widths } = manifest;
   const sizes = native.evaluationSizes({ counts, model, sampled, ranked, widths });

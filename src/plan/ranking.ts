@@ -1,23 +1,33 @@
-import { type DatasetCounts, rankedEntryBytes } from '../native/contract.ts';
+import {
+  countsPerClass,
+  type DatasetCounts,
+  rankedColumnBytes,
+  rankedEntryBytes,
+} from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { type DecidingMetric, decidingMetric } from '../spec/metrics.ts';
 
+/** Integers that a chunk of an evaluation counts beside its sums. */
+export function chunkCountsOf({ task, numClasses }: DatasetCounts): number {
+  return task === 'REGRESSION' ? 0 : countsPerClass * numClasses;
+}
+
 /**
- * Scores that evaluations keep to rank nodes by: one for each label, one for two classes, and for
- * more one each, but only where they decide. None where they would take much and none is asked for.
+ * Bytes of the scores that evaluations keep to rank nodes by: one score for each label, one for two
+ * classes, and for more one each, but only where they decide. 0 where they would take much and
+ * nobody asks for them.
  */
-export function rankedOf(spec: JobSpec, counts: DatasetCounts) {
+export function rankedBytesOf(spec: JobSpec, counts: DatasetCounts): number {
   const asked = rankedMetrics.has(decidingMetric(spec, counts.task));
-  const rankedNodes = Math.max(counts.val, counts.test);
-  const rankedColumns = columnsOf(counts, asked);
-  const bytes = rankedNodes * rankedColumns * rankedEntryBytes;
-  const fits = bytes <= rankedMaxBytes || asked;
-  return fits && bytes > 0 ? { rankedColumns, rankedNodes, bytes } : unranked;
+  const nodes = Math.max(counts.val, counts.test);
+  const columns = columnsOf(counts, asked);
+  const entryBytes = nodes * columns * rankedEntryBytes;
+  if (entryBytes === 0 || (entryBytes > rankedMaxBytes && !asked)) return 0;
+  return columns * rankedColumnBytes + entryBytes;
 }
 
 const rankedMaxBytes = 2 ** 30;
 const rankedMetrics: ReadonlySet<DecidingMetric> = new Set(['ROC_AUC', 'AVERAGE_PRECISION']);
-const unranked = { rankedColumns: 0, rankedNodes: 0, bytes: 0 };
 
 function columnsOf({ task, numClasses }: DatasetCounts, asked: boolean): number {
   if (task === 'REGRESSION') return 0;

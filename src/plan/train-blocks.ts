@@ -3,7 +3,6 @@ import { trialEpoch } from '../native/contract.ts';
 import type { MemoryPart } from '../records/memory-plan.ts';
 import { trainsInOwnMemory } from '../spec/device-kinds.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import { usualMetric } from '../spec/metrics.ts';
 import { cachesBesideHistory, keepsHistory, sharesHistory } from '../spec/rules/history.ts';
 import { adapts, favours, scaleParts } from '../spec/rules/locality.ts';
 import { blocks } from './blocks.ts';
@@ -12,7 +11,7 @@ import { noHistory } from './history.ts';
 import { batchRowsOf, cacheBytesOf, cacheParts, parameterPart, queuePart } from './memory-parts.ts';
 import { pinnedOf } from './pinned-plan.ts';
 import type { Crew, JobLayout, MemoryFacts, PlanKind, SegmentRequest } from './plan-kind.ts';
-import { rankedOf } from './ranking.ts';
+import { rankedBytesOf } from './ranking.ts';
 import { commonSegment } from './training-segment.ts';
 
 /** Batches of a trial: enough for medians, few enough to take no notice of. */
@@ -61,8 +60,8 @@ function evaluationParts(
   const { model, manifest } = layout;
   const sampled = spec.evaluation.method === 'SAMPLED';
   const { widths } = manifest;
-  const { rankedColumns, bytes } = rankedOf(spec, counts);
-  const ranked = rankedColumns > 0;
+  const bytes = rankedBytesOf(spec, counts);
+  const ranked = bytes > 0;
   const sizes = native.evaluationSizes({ counts, model, sampled, ranked, widths });
   const scratch = scratchOf(spec, sizes);
   return [
@@ -161,9 +160,7 @@ export function trialSegment(request: SegmentRequest): SegmentSpec {
     maxExecutors: request.executorCount,
     evaluateEveryEpochs: 0,
     evaluationChunks: 0,
-    evaluationClasses: 0,
-    decides: usualMetric[request.counts.task],
-    ...{ rankedColumns: 0, rankedNodes: 0 },
+    ...{ chunkCounts: 0, keptBytes: 0 },
     lowWater: 0,
     stopPatience: 0,
     stopMinDelta: 0,

@@ -1,10 +1,9 @@
 import type { EvaluationSizes, SegmentSpec } from '../native/contract.ts';
-import { decidingMetric } from '../spec/metrics.ts';
 import { sharesHistory } from '../spec/rules/history.ts';
 import { adapts, favours, scaleParts } from '../spec/rules/locality.ts';
 import { type CachedRows, historyConfigOf, noHistory } from './history.ts';
 import type { Batches, SegmentRequest } from './plan-kind.ts';
-import { rankedOf } from './ranking.ts';
+import { chunkCountsOf, rankedBytesOf } from './ranking.ts';
 
 /** Rows for respawns of a long job; a row takes 6 KiB of the sparse segment once it is used. */
 const spareRows = 1000;
@@ -26,7 +25,6 @@ export function jobSegment(
 ): SegmentSpec {
   const { spec } = request;
   const { batchesPerStep, staleness, stalenessCompensation } = spec.training;
-  const { rankedColumns, rankedNodes } = rankedOf(spec, request.counts);
   return {
     ...commonSegment(request),
     ...batches.segment(request, numSlots, recordBytes),
@@ -41,10 +39,8 @@ export function jobSegment(
     maxExecutors: request.executorCount + spec.restart.executorRestarts + spareRows,
     evaluateEveryEpochs: spec.evaluation.everyEpochs,
     evaluationChunks: evaluation.chunks,
-    evaluationClasses: request.counts.task === 'REGRESSION' ? 0 : request.counts.numClasses,
-    decides: decidingMetric(spec, request.counts.task),
-    rankedColumns,
-    rankedNodes,
+    chunkCounts: chunkCountsOf(request.counts),
+    keptBytes: rankedBytesOf(spec, request.counts),
     lowWater: Math.floor(numSlots / 4),
     stopPatience: spec.training.earlyStop.patienceEpochs,
     stopMinDelta: spec.training.earlyStop.minDelta,
@@ -57,7 +53,6 @@ export function jobSegment(
 /** Sizes that a job's segment and that of its trial have in common. */
 export function commonSegment({ spec, counts, layout, deviceCount }: SegmentRequest) {
   return {
-    task: counts.task,
     batchesPerEpoch: layout.batchesPerEpoch,
     slotBytes: layout.slotBytes,
     queueMaxBytes: spec.queue.maxBytes,

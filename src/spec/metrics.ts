@@ -10,8 +10,8 @@ export interface Metric {
 }
 
 /**
- * Metrics in the order in which they are shown, but for the one that decides on the best parameters
- * and when a job stops early: that one is first.
+ * Metrics in the order in which they are shown, which is the native contract's, but for the one
+ * that decides on the best parameters and when a job stops early: that one is first.
  */
 export const metricNames = [
   'accuracy',

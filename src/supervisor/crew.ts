@@ -38,6 +38,7 @@ import {
 import type { CachePlan, ExecutorExit, ExecutorRole } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { decidingMetric } from '../spec/metrics.ts';
 import { type ExecutorProcess, spawnExecutor } from './executor-process.ts';
 import { type ExecutorOutcome, outcomeOf } from './exit-reason.ts';
 import { createOomKills } from './oom-kills.ts';
@@ -307,6 +308,7 @@ export class Crew {
           scratchFd: this.#scratchFd === null ? 0 : scratchFd,
           sampled: spec.evaluation.method === 'SAMPLED',
           sampling: evaluationSampling(spec, layout),
+          decides: decidingMetric(spec, dataset.counts.task),
         },
       },
     };

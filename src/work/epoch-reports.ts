@@ -2,7 +2,7 @@ import type { CoreAddon, SegmentEpoch, SegmentHandle } from '../native/contract.
 import type { EpochReport } from '../records/job-record.ts';
 import type { Metric } from '../spec/metrics.ts';
 import { ExecutorTimer, type Look } from '../supervisor/supervisor.ts';
-import { epochReportOf } from './progress.ts';
+import { epochReportOf, metricsOf, type ReportedJob } from './progress.ts';
 
 /** Epochs that one look reports at most: a job of tiny epochs must not hold up everybody else. */
 export const epochsAtOnce = 200;
@@ -13,7 +13,7 @@ export const epochsAtOnce = 200;
  */
 export class EpochReports {
   readonly #native: Pick<CoreAddon, 'segmentEpoch'>;
-  readonly #deviceNames: readonly string[];
+  readonly #job: ReportedJob;
   readonly #timer: ExecutorTimer;
   #count = 0;
   /** The segment's record of the last one reported. */
@@ -21,10 +21,10 @@ export class EpochReports {
   #last: EpochReport | null = null;
   #valMetrics: readonly Metric[] = [];
 
-  constructor(native: Pick<CoreAddon, 'segmentEpoch'>, deviceNames: readonly string[]) {
+  constructor(native: Pick<CoreAddon, 'segmentEpoch'>, job: ReportedJob) {
     this.#native = native;
-    this.#deviceNames = deviceNames;
-    this.#timer = new ExecutorTimer(deviceNames);
+    this.#job = job;
+    this.#timer = new ExecutorTimer(job.deviceNames);
   }
 
   /** How many have been reported. */
@@ -64,7 +64,7 @@ export class EpochReports {
       const epoch = this.#native.segmentEpoch(segment, this.#count);
       if (!epoch.complete) break;
       const times = this.#timer.lap(look);
-      const report = epochReportOf(epoch, this.#previous, this.#deviceNames, times);
+      const report = epochReportOf(epoch, this.#previous, this.#job, times);
       this.#count += 1;
       this.#previous = epoch;
       this.#last = report;
@@ -79,6 +79,12 @@ export class EpochReports {
     if (epoch < 0 || epoch >= this.#count) return null;
     const found = this.#native.segmentEpoch(segment, epoch);
     const previous = epoch === 0 ? null : this.#native.segmentEpoch(segment, epoch - 1);
-    return epochReportOf(found, previous, this.#deviceNames, []);
+    return epochReportOf(found, previous, this.#job, []);
+  }
+
+  /** Metrics of the test nodes by the epoch's parameters; empty: they were not evaluated. */
+  testMetricsOf(segment: SegmentHandle, epoch: number): readonly Metric[] {
+    const { test } = this.#native.segmentEpoch(segment, epoch);
+    return test === null ? [] : metricsOf(test.metrics, this.#job.decides);
   }
 }

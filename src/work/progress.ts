@@ -1,8 +1,8 @@
 import {
   counters,
   type DecidingMetric,
-  type EvaluationMetrics,
   type ExecutorSnapshot,
+  evaluationMetrics,
   type SegmentEpoch,
   type SegmentSnapshot,
   stages,
@@ -15,7 +15,7 @@ import type {
   ExecutorTimes,
   JobProgress,
 } from '../records/job-record.ts';
-import { type Metric, type MetricName, metricNames } from '../spec/metrics.ts';
+import type { Metric } from '../spec/metrics.ts';
 import { scaleParts } from '../spec/rules/locality.ts';
 import { isAlive, type ProgressFacts } from '../supervisor/supervisor.ts';
 
@@ -136,6 +136,12 @@ function hitRateOf(executor: ExecutorSnapshot): number {
   return all === 0 ? 0 : hits / all;
 }
 
+/** What the reports of a job's epochs are made with. */
+export interface ReportedJob {
+  readonly deviceNames: readonly string[];
+  readonly decides: DecidingMetric;
+}
+
 /**
  * The report of an epoch that is over; `previous` is the one before it, null for the first. Throws
  * when its ledger is not as it must be.
@@ -143,14 +149,14 @@ function hitRateOf(executor: ExecutorSnapshot): number {
 export function epochReportOf(
   epoch: SegmentEpoch,
   previous: SegmentEpoch | null,
-  deviceNames: readonly string[],
+  { deviceNames, decides }: ReportedJob,
   executorTimes: readonly ExecutorTimes[],
 ): EpochReport {
   const { evaluation } = epoch;
   if (epoch.ledgerDigest !== epoch.expectedLedgerDigest) {
     throw new Error(`epoch ${epoch.epoch}: the ledger shows a batch not committed exactly once`);
   }
-  const valMetrics = evaluation === null ? [] : metricsOf(evaluation);
+  const valMetrics = evaluation === null ? [] : metricsOf(evaluation.metrics, decides);
   return {
     epoch: epoch.epoch,
     batches: epoch.batches,
@@ -194,35 +200,19 @@ function busyOf(executor: ExecutorSnapshot): number {
   return all - extractNs + waitedNs;
 }
 
-/** Metrics of the test nodes by the epoch's parameters; empty: they were not evaluated. */
-export function testMetricsOf({ test }: SegmentEpoch): readonly Metric[] {
-  return test === null ? [] : metricsOf(test);
-}
-
 /** The accuracy; null where there are no classes or nothing was evaluated. */
 export function accuracyIn(metrics: readonly Metric[]): number | null {
   return metrics.find(({ name }) => name === 'accuracy')?.value ?? null;
 }
 
-interface Evaluated {
-  readonly metrics: EvaluationMetrics;
-  readonly decides: DecidingMetric;
-}
-
-/** Existing metrics in the order in which they are shown: the deciding one is first. */
-function metricsOf({ metrics, decides }: Evaluated): readonly Metric[] {
-  const values: Readonly<Record<MetricName, number>> = {
-    accuracy: metrics.accuracy,
-    micro_f1: metrics.microF1,
-    macro_f1: metrics.macroF1,
-    roc_auc: metrics.rocAuc,
-    average_precision: metrics.averagePrecision,
-    mae: metrics.mae,
-    rmse: metrics.rmse,
-  };
-  const first = metricNames.find((name) => name.toUpperCase() === decides);
-  return [...new Set([...(first === undefined ? [] : [first]), ...metricNames])]
-    .map((name) => ({ name, value: values[name] }))
+/** Existing metrics by name, in the order in which they are shown: the deciding one is first. */
+export function metricsOf(values: readonly number[], decides: DecidingMetric): readonly Metric[] {
+  const names = new Set([decides, ...evaluationMetrics]);
+  return [...names]
+    .map((name) => ({
+      name: name.toLowerCase(),
+      value: values[evaluationMetrics.indexOf(name)] ?? Number.NaN,
+    }))
     .filter(({ value }) => !Number.isNaN(value));
 }
 

@@ -5,6 +5,7 @@ import { readStartFile } from '../files/start-file.ts';
 import type { SegmentSnapshot } from '../native/contract.ts';
 import { isHistoryWarm, type JobLayout } from '../plan/plan.ts';
 import type { JobProgress } from '../records/job-record.ts';
+import { decidingMetric } from '../spec/metrics.ts';
 import {
   CheckpointError,
   type EndedEpochs,
@@ -20,7 +21,7 @@ import type { WorkContext } from './context.ts';
 import { EpochReports, epochsAtOnce } from './epoch-reports.ts';
 import { Images, resume } from './images.ts';
 import type { JobCache } from './job-cache.ts';
-import { accuracyIn, progressOf, testMetricsOf } from './progress.ts';
+import { accuracyIn, progressOf } from './progress.ts';
 
 /** A crew that trains: epochs are reported, images written, and in the end the model. */
 
@@ -46,7 +47,9 @@ export class TrainingRun implements RunningWork {
     this.#context = context;
     this.#options = options;
     this.#deviceNames = context.input.devices.map(({ name }) => name);
-    this.#reports = new EpochReports(context.native, this.#deviceNames);
+    const { spec, dataset } = context.input;
+    const decides = decidingMetric(spec, dataset.counts.task);
+    this.#reports = new EpochReports(context.native, { deviceNames: this.#deviceNames, decides });
     this.#images = new Images(context, options.crew.segment);
   }
 
@@ -152,9 +155,8 @@ export class TrainingRun implements RunningWork {
     const best = native.segmentParameters(segment, 'BEST');
     const bestReport = reports.again(segment, best.at);
     if (bestReport === null) throw new Error('the job is complete, but its epochs are not');
-    const testMetricsAt = (epoch: number) => testMetricsOf(native.segmentEpoch(segment, epoch));
-    const testMetricsLast = testMetricsAt(reports.count - 1);
-    const testMetricsBest = testMetricsAt(best.at);
+    const testMetricsLast = reports.testMetricsOf(segment, reports.count - 1);
+    const testMetricsBest = reports.testMetricsOf(segment, best.at);
     const metrics = { testMetricsLast, testMetricsBest, bestValMetrics: bestReport.valMetrics };
     const { jobId: job, uid, spec, datasetDigest, checkpointFolder } = input;
     const accuracies = {

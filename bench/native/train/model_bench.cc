@@ -92,8 +92,8 @@ class Contestant {
     GNND_CHECK(work_->ComputeGradient(sample, 0, {batch, 0, parameters_}, gradient_, &report).ok());
     const double computed = Milliseconds();
     const GradientView gradients[] = {{batch, true, gradient_}};
-    work_->Apply(
-        {batch, report.sums.items, gradients, parameters_, memory_, next_parameters_, next_memory_});
+    work_->Apply({batch, report.sums.items, gradients, parameters_, memory_, next_parameters_,
+                  next_memory_});
     const double applied = Milliseconds();
     parameters_.swap(next_parameters_);
     memory_.swap(next_memory_);

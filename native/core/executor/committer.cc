@@ -14,6 +14,8 @@ namespace {
 
 constexpr uint64_t kLockSliceNs = kNsPerSecond;
 
+Quality QualityOf(const EpochEntry& epoch) { return epoch.val.judgement.quality; }
+
 }  // namespace
 
 Committer::Committer(Executor& self, TrainWork& work)
@@ -199,18 +201,13 @@ Result<bool> Committer::CommitEvaluation(const EvalRun& run, const EvalShape& sh
 
 void Committer::WriteRun(const EvalRun& run, const EvalShape& shape) {
   EpochEntry& entry = segment_.epoch(run.epoch);
-  const EvalResult sum = SumOfResults(segment_, shape);
+  const EvalResult whole = SumOfResults(segment_, shape);
+  const EvalRecord record{whole.sums, work_.Judge(whole, segment_.kept())};
   if (run.nodes == EvalNodes::kTest) {
-    entry.test_nodes = sum.nodes;
-    entry.test_correct = sum.correct;
-    entry.test_metrics = MetricsOf(segment_.config().task, sum);
+    entry.test = record;
     return;
   }
-  entry.val_loss_sum = sum.loss_sum;
-  entry.val_nodes = sum.nodes;
-  entry.val_correct = sum.correct;
-  entry.val_metrics = MetricsOf(segment_.config().task, sum);
-  entry.val_quality = QualityOf(segment_.config().task, segment_.config().decides, sum);
+  entry.val = record;
   entry.eval_end_ns = MonotonicNs();
   entry.eval_retries = EvalRetries(segment_, run, shape);
   const std::optional<uint64_t> before = segment_.EvaluatedBefore(run.epoch);
@@ -225,8 +222,8 @@ void Committer::WriteBest(uint64_t epoch, std::optional<uint64_t> before) {
   if (before) {
     const EpochEntry& last = segment_.epoch(*before);
     // Without a node to compare them by, the latest parameters are the best that are known.
-    const bool compares = entry.val_nodes > 0;
-    if (compares && !Exceeds(entry.val_quality, segment_.epoch(last.best_epoch).val_quality)) {
+    const bool compares = entry.val.sums.items > 0;
+    if (compares && !Exceeds(QualityOf(entry), QualityOf(segment_.epoch(last.best_epoch)))) {
       entry.best_epoch = last.best_epoch;
       entry.best_buffer = last.best_buffer;
       return;
@@ -244,8 +241,7 @@ void Committer::WriteStop(uint64_t epoch, std::optional<uint64_t> before) {
   uint64_t reference = epoch;
   if (before) {
     const uint64_t last = segment_.epoch(*before).stop_reference;
-    reference =
-        NextReference(rule, epoch, entry.val_quality, last, segment_.epoch(last).val_quality);
+    reference = NextReference(rule, epoch, QualityOf(entry), last, QualityOf(segment_.epoch(last)));
   }
   // With every_epochs 0 there is only the one at the end.
   const uint64_t every = std::max<uint64_t>(1, segment_.config().evaluate_every);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -63,7 +64,16 @@ struct EvalTask {
   EvalRun run;
   uint32_t phase = 0;
   uint32_t chunk = 0;
+  std::span<std::byte> kept{};    // memory that all Trainers share, for the last phase; or none
   ChunkReport* report = nullptr;  // filled in, where somebody wants to know
+};
+
+// One chunk of the last phase, which works up what chunks have kept.
+struct ReduceTask {
+  std::span<std::byte> kept;
+  uint64_t items = 0;  // that the chunks have counted
+  uint32_t chunk = 0;
+  uint32_t chunks = 0;
 };
 
 // Parameters as they lie in memory, and which they are: within a job equal `version` and `lag` mean
@@ -178,6 +188,14 @@ class TrainWork {
   // loss is not finite.
   virtual Status EvaluateChunk(const EvalTask& task, const ParametersView& parameters,
                                const Alive& alive, EvalResult* result) = 0;
+
+  // One chunk of the last phase of a run. It leaves what it finds in the same memory. Done again,
+  // it leaves the same.
+  virtual Status Reduce(const ReduceTask& task, const Alive& alive) = 0;
+
+  // What the task makes of a whole evaluation. Depends on nothing but its arguments, so that
+  // whichever Trainer commits writes the same.
+  virtual Judgement Judge(const EvalResult& whole, std::span<std::byte> kept) const = 0;
 
   // All chunks of a run are done and nobody reads any more what they left. Called under the
   // segment's mutex, perhaps again by another one when its caller dies.

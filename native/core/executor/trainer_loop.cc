@@ -376,7 +376,7 @@ class TrainerLoop {
       const Result<EvalShape> shape = work_.PlanEvaluation(run.nodes, alive);
       self_.log().AddStage(Stage::kEvaluate, MonotonicNs() - start_ns);
       if (!shape.ok()) return shape.status();
-      shapes_[which] = segment_.config().ranked_columns > 0 ? shape->Ranked() : *shape;
+      shapes_[which] = segment_.config().kept_bytes > 0 ? shape->Reducing() : *shape;
     }
     if (uint64_t{shapes_[which]->phases} * shapes_[which]->chunks > segment_.config().eval_chunks) {
       return Status(Code::kInternal, "an evaluation has more chunks than the segment has words");
@@ -397,11 +397,12 @@ class TrainerLoop {
     EvalResult result{};
     ChunkReport report;
     const ParametersView parameters{segment_.VersionOf(run), 0, segment_.ParametersOf(run)};
-    const Status evaluated = shape.Ranks(mine.phase)
-                                 ? RankColumns(segment_.scores(), CountedNodes(segment_, shape),
-                                               mine.chunk, shape.chunks, alive)
-                                 : work_.EvaluateChunk({run, mine.phase, mine.chunk, &report},
-                                                       parameters, alive, &result);
+    const Status evaluated =
+        shape.Reduces(mine.phase)
+            ? work_.Reduce(
+                  {segment_.kept(), CountedItems(segment_, shape), mine.chunk, shape.chunks}, alive)
+            : work_.EvaluateChunk({run, mine.phase, mine.chunk, segment_.kept(), &report},
+                                  parameters, alive, &result);
     if (!evaluated.ok()) {
       if (evaluated.code() != Code::kAborted) return evaluated;
       return self_.evaluations().GiveBack(run, shape, mine);

@@ -6,9 +6,9 @@
 // one evaluation at a time, where an evaluation is committed, so that every crew and every crash
 // meets the same end.
 //
-// The *reference* is the last epoch whose quality on the validation nodes (eval_result.h: accuracy,
-// micro F1, or the mean absolute error, negated) exceeded that of the reference before it by more
-// than min_delta; the first one evaluated is the first reference. After `patience`
+// The *reference* is the last epoch whose quality on the validation nodes (task_sums.h: a metric of
+// the task; errors are negated) exceeded that of the reference before it by more than min_delta;
+// the first one evaluated is the first reference. After `patience`
 // evaluations in a row that did not, the job stops. With min_delta 0 the reference is the best
 // epoch.
 
@@ -20,8 +20,8 @@ struct EarlyStop {
 };
 inline constexpr double kMaxMinDelta = 1e12;
 
-// part / whole, the larger the better: of `whole` validation nodes, `part` were classified
-// correctly. `whole` is above 0.
+// part / whole, the larger the better: an accuracy has the correct nodes and all validation nodes.
+// `whole` is above 0.
 struct Quality {
   double part = 0;
   double whole = 0;

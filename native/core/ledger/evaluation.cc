@@ -74,45 +74,21 @@ Status Evaluations::Leave(const EvalRun& run, uint32_t word, BatchState to, cons
                     BatchState::kTaken, to, what);
 }
 
-Status Evaluations::LeaveScores(const EvalResult& result) {
-  const uint64_t columns = segment_.config().ranked_columns;
-  if (columns == 0 || result.nodes == 0) return Status::Ok();
-  const uint64_t entries = result.nodes * columns;
-  const ScoreTable table = segment_.scores();
-  const uint64_t first = result.first_node * columns;
-  if (result.scores.size() != entries || result.outcomes.size() != entries ||
-      first + entries > table.scores.size()) {
-    return Status(Code::kInternal, "a chunk of " + std::to_string(result.nodes) + " nodes from " +
-                                       std::to_string(result.first_node) + " on has " +
-                                       std::to_string(result.scores.size()) + " scores of " +
-                                       std::to_string(table.scores.size()));
-  }
-  std::ranges::copy(result.scores, table.scores.begin() + static_cast<int64_t>(first));
-  std::ranges::copy(result.outcomes, table.outcomes.begin() + static_cast<int64_t>(first));
-  return Status::Ok();
-}
-
 Status Evaluations::Finish(const EvalRun& run, const EvalShape& shape, const Offer& mine,
                            const EvalResult& result) {
   const uint32_t word = WordOf(shape, mine.phase, mine.chunk);
   GNND_FAILPOINT("evaluate.before_result");
-  const std::span<ClassCounts> classes = segment_.eval_classes(word);
-  GNND_TRY(LeaveScores(result));
-  const bool counts = result.nodes > 0 && !classes.empty();
-  if (counts && result.classes.size() != classes.size()) {
-    return Status(Code::kInternal, "a chunk counted " + std::to_string(result.classes.size()) +
-                                       " classes of " + std::to_string(classes.size()));
+  const std::span<uint64_t> counts = segment_.chunk_counts(word);
+  const bool has_items = result.sums.items > 0;
+  if (has_items && result.counts.size() != counts.size()) {
+    return Status(Code::kInternal, "a chunk has " + std::to_string(result.counts.size()) +
+                                       " counts of " + std::to_string(counts.size()));
   }
   // Clears everything from an earlier run, or from an owner that died.
-  if (counts) std::ranges::copy(result.classes, classes.begin());
-  if (!counts) std::ranges::fill(classes, ClassCounts{});
-  EvalSums& shared = segment_.eval_sums(word);
-  shared.loss_sum = result.loss_sum;
-  shared.nodes = result.nodes;
-  shared.correct = result.correct;
-  shared.values = result.values;
-  shared.absolute_error = result.absolute_error;
-  shared.squared_error = result.squared_error;
+  if (has_items) std::ranges::copy(result.counts, counts.begin());
+  if (!has_items) std::ranges::fill(counts, 0);
+  ChunkResult& shared = segment_.chunk_result(word);
+  shared.sums = result.sums;
   // Release: a snapshot that reads these rows also sees that the chunk was taken for this run.
   std::atomic_ref(shared.rows).store(result.rows, std::memory_order_release);
   GNND_FAILPOINT("evaluate.before_done");
@@ -129,22 +105,28 @@ Status Evaluations::GiveBack(const EvalRun& run, const EvalShape& shape, const O
   return Status::Ok();
 }
 
+void EvalResult::Add(const TaskSums& more, std::span<const uint64_t> more_counts) {
+  GNND_CHECK(counts.empty() || counts.size() == more_counts.size());
+  sums.Add(more);
+  counts.resize(more_counts.size());
+  for (size_t i = 0; i < counts.size(); ++i) counts[i] += more_counts[i];
+}
+
 EvalResult SumOfResults(const Segment& segment, const EvalShape& shape) {
-  EvalResult sum{};
+  EvalResult sum;
   for (uint32_t chunk = 0; shape.phases > 0 && chunk < shape.chunks; ++chunk) {
     const uint32_t word = shape.CountedWord(chunk);
-    sum.Add(segment.eval_sums(word), segment.eval_classes(word));
+    sum.Add(segment.chunk_result(word).sums, segment.chunk_counts(word));
   }
-  if (shape.is_ranked) sum.ranking = MeanOf(segment.scores().rankings);
   return sum;
 }
 
-uint64_t CountedNodes(const Segment& segment, const EvalShape& shape) {
-  uint64_t nodes = 0;
+uint64_t CountedItems(const Segment& segment, const EvalShape& shape) {
+  uint64_t items = 0;
   for (uint32_t chunk = 0; chunk < shape.chunks; ++chunk) {
-    nodes += segment.eval_sums(shape.CountedWord(chunk)).nodes;
+    items += segment.chunk_result(shape.CountedWord(chunk)).sums.items;
   }
-  return nodes;
+  return items;
 }
 
 uint32_t EvalRetries(const Segment& segment, const EvalRun& run, const EvalShape& shape) {

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/ledger/segment.h"
@@ -19,21 +21,30 @@
 
 namespace gnnd {
 
+// What a chunk of an evaluation came to, or all chunks of one.
+struct EvalResult {
+  TaskSums sums{};                 // no items where nobody counts
+  std::vector<uint64_t> counts{};  // integers of the task, all of them, or none without items
+  uint64_t rows = 0;               // computed
+
+  // Adds what a later chunk counted.
+  void Add(const TaskSums& more, std::span<const uint64_t> more_counts);
+};
+
 // What a run consists of: a function of spec and dataset, the same in every process.
 struct EvalShape {
-  uint32_t phases = 0;  // 0: there is nothing to evaluate
-  uint32_t chunks = 0;  // of each phase
-  uint64_t rows = 0;    // rows that all chunks compute; for progress
-  bool is_ranked =
-      false;  // the last phase ranks what the one before it counted (core/metric/ranking.h)
+  uint32_t phases = 0;   // 0: there is nothing to evaluate
+  uint32_t chunks = 0;   // of each phase
+  uint64_t rows = 0;     // rows that all chunks compute; for progress
+  bool reduces = false;  // the last phase works up what chunks of the one before it have kept
 
-  // Of a chunk of the phase that counts.
+  // The word of a chunk of the phase that counts.
   uint32_t CountedWord(uint32_t chunk) const {
-    return (phases - (is_ranked ? 2 : 1)) * chunks + chunk;
+    return (phases - (reduces ? 2 : 1)) * chunks + chunk;
   }
-  bool Ranks(uint32_t phase) const { return is_ranked && phase + 1 == phases; }
-  // With a phase that ranks, where anything is evaluated.
-  EvalShape Ranked() const { return {phases == 0 ? 0 : phases + 1, chunks, rows, phases > 0}; }
+  bool Reduces(uint32_t phase) const { return reduces && phase + 1 == phases; }
+  // With such a phase, where anything is evaluated.
+  EvalShape Reducing() const { return {phases == 0 ? 0 : phases + 1, chunks, rows, phases > 0}; }
 };
 
 // One executor's view of the chunks; used by one thread.
@@ -69,8 +80,6 @@ class Evaluations {
     return phase * shape.chunks + chunk;
   }
   LedgerWord EntryOf(const EvalRun& run, uint32_t word) const;
-  // Where a ranked evaluation's nodes have their places; no two chunks have the same.
-  Status LeaveScores(const EvalResult& result);
   Status Leave(const EvalRun& run, uint32_t word, BatchState to, const char* what);
   // The first PENDING chunk of the open phase, if any; moves on over phases that are done.
   Offer Look(const EvalRun& run, const EvalShape& shape);
@@ -84,10 +93,10 @@ class Evaluations {
   uint32_t next_ = 0;   // chunks of the phase before it were not PENDING
 };
 
-// Of all chunks of a run: the counts in order, and what ranks came to.
+// What the chunks of a run have counted, added in their order. REQUIRES: they are done.
 EvalResult SumOfResults(const Segment& segment, const EvalShape& shape);
-// Nodes that the chunks of a run have counted. REQUIRES: all of the phase that counts are done.
-uint64_t CountedNodes(const Segment& segment, const EvalShape& shape);
+// Items that the chunks of a run have counted. REQUIRES: those of the phase that counts are done.
+uint64_t CountedItems(const Segment& segment, const EvalShape& shape);
 // How often chunks of a run were begun anew.
 uint32_t EvalRetries(const Segment& segment, const EvalRun& run, const EvalShape& shape);
 

@@ -36,13 +36,11 @@ Layout Layout::Of(const SegmentConfig& config) {
   layout.epoch_devices_at = cursor.Take(config.epochs * device_counts, kLineBytes);
   layout.sum_devices_at = cursor.Take(2 * device_counts, kLineBytes);
   layout.eval_ledger_at = cursor.Take(config.eval_chunks * sizeof(uint64_t), kLineBytes);
-  layout.eval_result_stride =
-      RoundUp(sizeof(EvalSums) + config.eval_classes * sizeof(ClassCounts), kLineBytes);
-  layout.eval_results_at = cursor.Take(config.eval_chunks * layout.eval_result_stride, kLineBytes);
-  layout.rankings_at = cursor.Take(config.ranked_columns * sizeof(Ranking), kLineBytes);
-  const uint64_t ranked = config.ranked_nodes * config.ranked_columns;
-  layout.scores_at = cursor.Take(ranked * sizeof(float), kLineBytes);
-  layout.outcomes_at = cursor.Take(ranked * sizeof(Outcome), kLineBytes);
+  layout.chunk_result_stride =
+      RoundUp(sizeof(ChunkResult) + config.chunk_counts * sizeof(uint64_t), kLineBytes);
+  layout.chunk_results_at =
+      cursor.Take(config.eval_chunks * layout.chunk_result_stride, kLineBytes);
+  layout.kept_at = cursor.Take(config.kept_bytes, kLineBytes);
   layout.hand_ins_at = cursor.Take(ring * sizeof(HandIn), kLineBytes);
   layout.shares_at = cursor.Take(config.num_devices * sizeof(RowShare), kLineBytes);
   layout.parameters_at =

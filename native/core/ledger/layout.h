@@ -12,7 +12,6 @@
 #include "core/history/job_history.h"
 #include "core/ledger/build_id.h"
 #include "core/ledger/early_stop.h"
-#include "core/ledger/eval_result.h"
 #include "core/ledger/shape.h"
 #include "core/ledger/task_sums.h"
 
@@ -180,20 +179,16 @@ struct SegmentConfig {
   uint32_t low_water = 0;    // READY batches at or below which a standby hands its device back
   StalenessCompensation compensation = StalenessCompensation::kNone;
   bool born_ready = false;  // batches are rows: no Sampler makes them, and slots stay empty
-  Task task = Task::kClassification;  // decides what evaluations count, and what is better
   // Of each slot's start: real memory from the beginning, which processes with a device register
   // with it. Counts in queue_max_bytes whatever lies in the slots; rounded up to kPageBytes.
   uint64_t registered_bytes = 0;
   HistoryConfig history;  // that all Trainers share; none where each has its own
   LocalityConfig locality;
-  uint32_t eval_classes = 0;           // that evaluations count one by one; 0 = none
-  Metric decides = Metric::kAccuracy;  // which parameters are the best, and about an early stop
-  // Columns of scores by which evaluations rank nodes (core/metric/ranking.h), 0 = none, and the
-  // most nodes, with multiplicity, that an evaluation has.
-  uint32_t ranked_columns = 0;
-  uint64_t ranked_nodes = 0;
+  uint32_t chunk_counts = 0;  // integers that a chunk of an evaluation has beside its TaskSums
+  // Bytes that an evaluation's chunks keep for a last phase; 0 = there is no such phase.
+  uint64_t kept_bytes = 0;
 };
-static_assert(sizeof(SegmentConfig) == 208);
+static_assert(sizeof(SegmentConfig) == 200);
 
 // One cache line per word that different processes write often.
 struct alignas(64) SharedEvent {
@@ -335,35 +330,41 @@ struct alignas(64) EpochSums {
 };
 static_assert(sizeof(EpochSums) == 128);
 
+// What a committed run came to.
+struct EvalRecord {
+  TaskSums sums;
+  Judgement judgement;
+};
+
+// What a chunk of an evaluation came to. As many integers of the task as config.chunk_counts
+// follow.
+struct ChunkResult {
+  TaskSums sums;  // of the phase that counts; the other phases' have no items
+  uint64_t rows;  // rows computed; snapshots read it at any time, hence atomically
+};
+static_assert(sizeof(ChunkResult) == 72);
+
 struct alignas(64) EpochEntry {
   uint64_t end_ns;                // just before the last commit; valid once that is visible
   EpochSums sums;                 // likewise
   uint8_t parameters_sha256[32];  // likewise: of the epoch's last version
   // Valid once the run on the validation nodes after this epoch is committed:
-  double val_loss_sum;
-  uint64_t val_nodes;
-  uint64_t val_correct;
+  EvalRecord val;
   uint64_t eval_end_ns;
-  // Valid once a run on the test nodes with this epoch's parameters is:
-  uint64_t test_nodes;
-  uint64_t test_correct;
-  // As val_correct:
   uint32_t eval_retries;
   uint32_t best_epoch;      // best quality so far, first of equals
   uint32_t best_buffer;     // which of the two holds its parameters
   uint32_t stop_reference;  // reference epoch of early_stop.h
   uint32_t stops;           // 1: no epoch follows
-  // As end_ns: the scale of the next epoch, where it adapts. The same each time that it is written:
-  // what an earlier attempt made of this epoch stands here from the beginning.
+  // Valid as end_ns: the scale of the next epoch, where it adapts. The same each time that it is
+  // written: what an earlier attempt made of this epoch stands here from the beginning.
   LocalityScale next_scale;
-  // As val_correct:
-  Metrics val_metrics;
-  Quality val_quality;
-  Metrics test_metrics;  // as test_correct
+  // Valid once a run on the test nodes with this epoch's parameters is committed.
+  EvalRecord test;
 };
 static_assert(std::is_standard_layout_v<EpochEntry>);
 static_assert(sizeof(LocalityScale) == 12);
-static_assert(sizeof(EpochEntry) == 448);
+static_assert(sizeof(EpochEntry) == 576);
 
 // Where everything lies; bytes from the segment's start. A function of the config alone. First,
 // with the header, what only the daemon and Trainers write; from `shared_at` on what Samplers
@@ -375,10 +376,8 @@ struct Layout {
   uint64_t epoch_devices_at;  // u64[epochs][num_devices]: batches by device, as EpochEntry.sums
   uint64_t sum_devices_at;    // u64[2][num_devices]: likewise, as sums
   uint64_t eval_ledger_at;    // atomic u64[eval_chunks]
-  uint64_t eval_results_at;   // {EvalSums, ClassCounts[eval_classes]}[eval_chunks]
-  uint64_t rankings_at;       // Ranking[ranked_columns]
-  uint64_t scores_at;         // float[ranked_nodes][ranked_columns], of the run that is computed
-  uint64_t outcomes_at;       // Outcome[ranked_nodes][ranked_columns]
+  uint64_t chunk_results_at;  // {ChunkResult, u64[chunk_counts]}[eval_chunks]
+  uint64_t kept_at;           // bytes[kept_bytes], of the run that is computed
   uint64_t hand_ins_at;       // HandIn[(S+1) * G]
   uint64_t shares_at;         // RowShare[num_devices]
   uint64_t parameters_at;     // float[S+2][parameter_floats], each from a cache line on
@@ -396,7 +395,7 @@ struct Layout {
   uint64_t total_bytes;
   uint64_t parameter_stride;  // bytes between parameter buffers and gradients
   uint64_t optimizer_stride;
-  uint64_t eval_result_stride;
+  uint64_t chunk_result_stride;
   uint64_t optimizer_buffers;  // version v's state is at v % this: 2, or as many as of parameters
 
   // REQUIRES: a config that ValidateSpec accepted.

@@ -31,8 +31,7 @@
 namespace gnnd {
 
 inline constexpr uint32_t kMaxEvalChunks = 1U << 24;
-inline constexpr uint32_t kMaxEvalClasses = 1U << 20;
-inline constexpr uint64_t kRankedEntryBytes = sizeof(float) + sizeof(Outcome);
+inline constexpr uint32_t kMaxChunkCounts = 1U << 22;
 
 // One evaluation of a job: a set of nodes with one version of the parameters. Numbers grow in the
 // order in which runs are committed, and are never used again.
@@ -134,22 +133,11 @@ struct ExecutorSnapshot {
 };
 
 struct EvaluationReport {
-  double val_loss_sum = 0;
-  uint64_t val_nodes = 0;
-  uint64_t val_correct = 0;
+  EvalRecord record{};
   uint64_t end_ns = 0;
   uint32_t retries = 0;
   // Of the best quality up to here (first of equals), as in batch keys.
   uint32_t best_epoch = 0;
-  Metrics metrics{};
-  Metric decides = Metric::kAccuracy;
-};
-
-struct TestReport {
-  uint64_t nodes = 0;
-  uint64_t correct = 0;
-  Metrics metrics{};
-  Metric decides = Metric::kAccuracy;
 };
 
 // What is left of an epoch for the store. Complete once `batches` is the epoch's number of batches.
@@ -171,10 +159,10 @@ struct EpochReport {
   std::optional<LocalityScale> next_scale;  // of the epoch after it, where it adapts
   std::vector<uint64_t> device_batches;
   Sha256Digest parameters_sha256{};  // after the epoch, padding left out; zero until then
-  // Nothing more will be known of it, the test nodes' accuracy at the end aside.
+  // Nothing more will be known of it, the test nodes' record at the end aside.
   bool complete = false;
   std::optional<EvaluationReport> evaluation;  // if there was one after this epoch
-  std::optional<TestReport> test;              // if there was a run with its parameters
+  std::optional<EvalRecord> test;              // if there was a run with its parameters
 };
 
 // The digest of an epoch (as in batch keys) whose batches 0 .. batches-1 were committed once each,
@@ -389,15 +377,13 @@ class Segment {
   Word& eval_word(uint32_t index) const {
     return Entry<Word>(layout_.eval_ledger_at, index, config().eval_chunks);
   }
-  EvalSums& eval_sums(uint32_t index) const { return *At<EvalSums>(EvalResultAt(index)); }
-  std::span<ClassCounts> eval_classes(uint32_t index) const {
-    return {At<ClassCounts>(EvalResultAt(index) + sizeof(EvalSums)), config().eval_classes};
+  ChunkResult& chunk_result(uint32_t index) const { return *At<ChunkResult>(ChunkResultAt(index)); }
+  std::span<uint64_t> chunk_counts(uint32_t index) const {
+    return {At<uint64_t>(ChunkResultAt(index) + sizeof(ChunkResult)), config().chunk_counts};
   }
-  // What a ranked evaluation ranks its nodes by, and what it came to.
-  ScoreTable scores() const {
-    return {{At<Ranking>(layout_.rankings_at), config().ranked_columns},
-            {At<float>(layout_.scores_at), RankedEntries()},
-            {At<Outcome>(layout_.outcomes_at), RankedEntries()}};
+  // What the chunks of an evaluation keep for its last phase.
+  std::span<std::byte> kept() const {
+    return {At<std::byte>(layout_.kept_at), config().kept_bytes};
   }
   SlotEntry& slot_entry(uint64_t slot) const {
     return Entry<SlotEntry>(layout_.directory_at, slot, shape_.num_slots);
@@ -438,12 +424,10 @@ class Segment {
     return {At<float>(at + index * layout_.parameter_stride), config().parameter_floats};
   }
 
-  uint64_t EvalResultAt(uint32_t index) const {
+  uint64_t ChunkResultAt(uint32_t index) const {
     GNND_CHECK(index < config().eval_chunks);
-    return layout_.eval_results_at + index * layout_.eval_result_stride;
+    return layout_.chunk_results_at + index * layout_.chunk_result_stride;
   }
-
-  uint64_t RankedEntries() const { return config().ranked_nodes * config().ranked_columns; }
 
   std::span<uint64_t> DeviceCounts(uint64_t at, uint64_t index) const {
     return {At<uint64_t>(at) + index * config().num_devices, config().num_devices};

@@ -86,7 +86,7 @@ void ReadEvaluation(const Segment& segment, SegmentSnapshot* snapshot) {
     if (word.epoch != run.number || word.state != BatchState::kTrained) continue;
     // Acquire: pairs with Finish. Where a later run has taken the chunk, the rows may be its.
     const uint64_t rows =
-        std::atomic_ref(segment.eval_sums(chunk).rows).load(std::memory_order_acquire);
+        std::atomic_ref(segment.chunk_result(chunk).rows).load(std::memory_order_acquire);
     if (shared.load(std::memory_order_relaxed) == seen) snapshot->evaluation_done += rows;
   }
 }
@@ -173,16 +173,11 @@ EpochReport Segment::ReportEpoch(uint32_t epoch_index) const {
   const bool evaluated = EvaluationCommitted(epoch_index);
   report.complete = report.committed && evaluated;
   if (evaluated && EvaluationDue(epoch_index)) {
-    report.evaluation =
-        EvaluationReport{entry.val_loss_sum, entry.val_nodes,    entry.val_correct,
-                         entry.eval_end_ns,  entry.eval_retries, EpochNumber(entry.best_epoch),
-                         entry.val_metrics,  config().decides};
+    report.evaluation = EvaluationReport{entry.val, entry.eval_end_ns, entry.eval_retries,
+                                         EpochNumber(entry.best_epoch)};
   }
   // What no run has written is zero.
-  if (Complete() && entry.test_nodes > 0) {
-    report.test =
-        TestReport{entry.test_nodes, entry.test_correct, entry.test_metrics, config().decides};
-  }
+  if (Complete() && entry.test.sums.items > 0) report.test = entry.test;
   return report;
 }
 

@@ -39,13 +39,8 @@ Status CheckEpochs(const SegmentSpec& spec) {
 Status CheckEarlyStop(const SegmentSpec& spec) {
   const EarlyStop& rule = spec.early_stop;
   GNND_TRY(CheckRange("eval_chunks", spec.eval_chunks, 0, kMaxEvalChunks));
-  GNND_TRY(CheckRange("eval_classes", spec.eval_classes, 0, kMaxEvalClasses));
-  GNND_TRY(CheckRange("ranked_columns", spec.ranked_columns, 0, kMaxEvalClasses));
-  GNND_TRY(CheckRange("ranked_nodes", spec.ranked_nodes, 0, UINT32_MAX));
-  const bool ranks = spec.ranked_columns > 0;
-  if (!HasMetric(spec.task, spec.decides) || (IsRanked(spec.decides) && !ranks)) {
-    return Invalid("decides", "is no metric that evaluations of the task come to");
-  }
+  GNND_TRY(CheckRange("chunk_counts", spec.chunk_counts, 0, kMaxChunkCounts));
+  GNND_TRY(CheckRange("kept_bytes", spec.kept_bytes, 0, kMaxSegmentBytes));
   if (rule.patience > 0 && (spec.eval_chunks == 0 || spec.evaluate_every == 0)) {
     return Invalid("early_stop.patience", "needs evaluations before the end");
   }
@@ -90,8 +85,8 @@ Status CheckSizes(const SegmentSpec& spec) {
       4.0 * static_cast<double>(spec.parameter_floats) * buffers +
       4.0 * static_cast<double>(spec.optimizer_floats) * optimizer_buffers +
       static_cast<double>(spec.num_slots) * (static_cast<double>(spec.slot_bytes) + kPageBytes) +
-      static_cast<double>(spec.eval_chunks) * spec.eval_classes * sizeof(ClassCounts) +
-      static_cast<double>(spec.ranked_nodes) * spec.ranked_columns * kRankedEntryBytes;
+      static_cast<double>(spec.eval_chunks) * spec.chunk_counts * sizeof(uint64_t) +
+      static_cast<double>(spec.kept_bytes);
   if (bytes > static_cast<double>(kMaxSegmentBytes)) {
     return Invalid("num_slots", std::to_string(spec.num_slots) + " slots of " +
                                     std::to_string(spec.slot_bytes) +

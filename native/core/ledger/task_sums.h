@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/ledger/early_stop.h"
+
 // What a task adds up: of a batch, an epoch, a chunk of an evaluation or a whole one. The ledger
 // adds and knows no meaning: the task (native/train/tasks) says what each number counts. Integers
 // are exact, and floating-point sums are added in the order of batches or of chunks, so that they
@@ -26,5 +28,14 @@ struct TaskSums {
   }
 };
 static_assert(sizeof(TaskSums) == 64);
+
+// What the task makes of a whole evaluation: the quality that decides which parameters are the
+// best, and its metrics, which the ledger keeps and reports.
+struct Judgement {
+  static constexpr size_t kMetricSlots = 8;
+
+  Quality quality;
+  double metrics[kMetricSlots];
+};
 
 }  // namespace gnnd

@@ -91,6 +91,15 @@ Ranking Ranker::Rank(const float* scores, const Outcome* outcomes, uint64_t coun
           precisions / positives};
 }
 
+ScoreTable ScoreTable::In(std::span<std::byte> bytes, uint64_t columns) {
+  const uint64_t entries = (bytes.size() - columns * kColumnBytes) / kEntryBytes;
+  std::byte* const scores = bytes.data() + columns * kColumnBytes;
+  std::byte* const outcomes = scores + entries * sizeof(float);
+  return {{reinterpret_cast<Ranking*>(bytes.data()), columns},
+          {reinterpret_cast<float*>(scores), entries},
+          {reinterpret_cast<Outcome*>(outcomes), entries}};
+}
+
 Status RankColumns(const ScoreTable& table, uint64_t nodes, uint32_t part, uint32_t parts,
                    const std::function<bool()>& alive) {
   const uint64_t columns = table.rankings.size();

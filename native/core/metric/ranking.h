@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -43,6 +44,12 @@ struct ScoreTable {
   std::span<Ranking> rankings;  // [columns]
   std::span<float> scores;      // [nodes, columns]
   std::span<Outcome> outcomes;  // [nodes, columns]
+
+  // Bytes of a table: for each column, and for each node and column.
+  static constexpr uint64_t kColumnBytes = sizeof(Ranking);
+  static constexpr uint64_t kEntryBytes = sizeof(float) + sizeof(Outcome);
+  // The table of as many nodes as these bytes hold, which start on a cache line.
+  static ScoreTable In(std::span<std::byte> bytes, uint64_t columns);
 };
 
 // Ranks the columns that are `part` modulo `parts`, of the first `nodes` nodes. Done again, it

@@ -7,6 +7,7 @@
 
 #include "core/image/image.h"
 #include "core/ledger/segment.h"
+#include "core/metric/ranking.h"
 #include "node/core/bindings.h"
 #include "node/core/segment_tables.h"
 
@@ -189,8 +190,13 @@ std::string PlacesText() {
          "\n" + CountersText() + "\n" +
          NumberText("trialEpoch", kTrialEpoch,
                     "The epoch of trials, which never see a batch of the job.") +
-         NumberText("rankedEntryBytes", kRankedEntryBytes,
+         NumberText("rankedEntryBytes", ScoreTable::kEntryBytes,
                     "A score that an evaluation ranks a node by, and what is known of the node.") +
+         NumberText("rankedColumnBytes", ScoreTable::kColumnBytes, "What a column comes to.") +
+         NumberText("countsPerClass", kCountsPerClass,
+                    "Integers that a chunk of an evaluation counts for a class or a label.") +
+         "\n/** Index of the metrics of an evaluation. */\nexport const evaluationMetrics = [" +
+         UnionOf<Metric>(", ") + "] as const;\n" +
          "\n/** An open segment; closed explicitly. */\nexport interface SegmentHandle {\n"
          "  readonly open: unknown;\n}\n";
 }
@@ -220,9 +226,8 @@ void DefineSegment(Subject& subject) {
       .Struct<ExecutorView>()
       .Struct<EvaluationProgress>()
       .Struct<SegmentSnapshot>()
-      .Struct<Metrics>()
+      .Struct<EvalRecord>()
       .Struct<EvaluationReport>()
-      .Struct<TestReport>()
       .Struct<EpochReport>()
       .Struct<ParametersCopy>()
       .Struct<ImageFacts>();

@@ -84,17 +84,15 @@ inline constexpr auto kTable<SegmentSpec> = StructOf(
           "then."},
     Field{"evaluationChunks", &SegmentSpec::eval_chunks,
           "Of `evaluationSizes`; 0 = nothing is evaluated."},
-    Field{"evaluationClasses", &SegmentSpec::eval_classes,
-          "That evaluations count one by one, for F1; 0 = none."},
-    Field{"decides", &SegmentSpec::decides, "Which parameters are the best, and on an early stop."},
-    Field{"rankedColumns", &SegmentSpec::ranked_columns,
-          "Of scores by which evaluations rank nodes; 0 = none. They take a phase more."},
-    Field{"rankedNodes", &SegmentSpec::ranked_nodes, "The most that an evaluation has."},
-    Field{"task", &SegmentSpec::task}, Field{"lowWater", &SegmentSpec::low_water},
+    Field{"chunkCounts", &SegmentSpec::chunk_counts,
+          "Integers that the task counts in each chunk, beside its sums."},
+    Field{"keptBytes", &SegmentSpec::kept_bytes,
+          "That chunks keep for a last phase of evaluations; 0 = there is none."},
+    Field{"lowWater", &SegmentSpec::low_water},
     Field{"stopPatience", [](auto& spec) -> auto& { return spec.early_stop.patience; },
           "Evaluations without improvement that end the job; 0 = never."},
     Field{"stopMinDelta", [](auto& spec) -> auto& { return spec.early_stop.min_delta; },
-          "Share by which an accuracy must exceed the reference (early_stop.h)."},
+          "Share by which a quality must exceed the reference (early_stop.h)."},
     Field{"history", &SegmentSpec::history},
     Field{"localityScale", [](auto& spec) -> auto& { return spec.locality.scale; },
           "Of favoured neighbours in sixteenths: of every epoch, or the most."},
@@ -358,38 +356,17 @@ inline std::string ParametersDigestOf(const EpochReport& report) {
 }
 
 template <>
-inline constexpr auto kNames<Metric> =
-    NamesOf<Metric>("DecidingMetric", {{"ACCURACY", Metric::kAccuracy},
-                                       {"MICRO_F1", Metric::kMicroF1},
-                                       {"MACRO_F1", Metric::kMacroF1},
-                                       {"MAE", Metric::kMae},
-                                       {"RMSE", Metric::kRmse},
-                                       {"ROC_AUC", Metric::kRocAuc},
-                                       {"AVERAGE_PRECISION", Metric::kAveragePrecision}});
-
-template <>
-inline constexpr auto kTable<Metrics> = StructOf(
-    "EvaluationMetrics", "Of an evaluation; NaN: the task has no such metric.",
-    Field{"accuracy", [](const Metrics& all) { return all[Metric::kAccuracy]; }},
-    Field{"microF1", [](const Metrics& all) { return all[Metric::kMicroF1]; }},
-    Field{"macroF1", [](const Metrics& all) { return all[Metric::kMacroF1]; }},
-    Field{"rocAuc", [](const Metrics& all) { return all[Metric::kRocAuc]; }},
-    Field{"averagePrecision", [](const Metrics& all) { return all[Metric::kAveragePrecision]; }},
-    Field{"mae", [](const Metrics& all) { return all[Metric::kMae]; },
-          "Mean absolute error of all known targets."},
-    Field{"rmse", [](const Metrics& all) { return all[Metric::kRmse]; }});
+inline constexpr auto kTable<EvalRecord> =
+    StructOf("EvaluationRecord",
+             Field{"metrics", [](auto& record) -> auto& { return record.judgement.metrics; },
+                   "By `evaluationMetrics`; NaN: the task has no such metric."});
 
 template <>
 inline constexpr auto kTable<EvaluationReport> = StructOf(
     "EvaluationReport", "On the validation nodes after an epoch.",
-    Field{"metrics", &EvaluationReport::metrics}, Field{"decides", &EvaluationReport::decides},
+    Field{"metrics", [](auto& report) -> auto& { return report.record.judgement.metrics; },
+          "By `evaluationMetrics`; NaN: the task has no such metric."},
     Field{"bestEpoch", &EvaluationReport::best_epoch}, Field{"endNs", &EvaluationReport::end_ns});
-
-template <>
-inline constexpr auto kTable<TestReport> =
-    StructOf("TestReport",
-             "On the test nodes with an epoch's parameters: at the end, for the last and the best.",
-             Field{"metrics", &TestReport::metrics}, Field{"decides", &TestReport::decides});
 
 template <>
 inline constexpr auto kTable<EpochReport> = StructOf(
@@ -413,7 +390,9 @@ inline constexpr auto kTable<EpochReport> = StructOf(
           "Of the parameters after the epoch, padding left out; hex, empty until it is "
           "committed."},
     Field{"complete", &EpochReport::complete, "Committed, and evaluated if that is due."},
-    Field{"evaluation", &EpochReport::evaluation}, Field{"test", &EpochReport::test});
+    Field{"evaluation", &EpochReport::evaluation},
+    Field{"test", &EpochReport::test,
+          "On the test nodes with the epoch's parameters: at the end, for the last and the best."});
 
 struct ParametersCopy {
   uint64_t at = 0;

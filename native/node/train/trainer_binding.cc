@@ -34,6 +34,7 @@ struct EvaluationOptions {
   int scratch_fd = 0;
   bool sampled = false;
   SamplingOptions sampling;
+  Metric decides = Metric::kAccuracy;
 };
 
 template <>
@@ -43,7 +44,9 @@ inline constexpr auto kTable<EvaluationOptions> =
                    "Receives hidden rows of exact evaluations; 0: there are none."},
              Field{"sampled", &EvaluationOptions::sampled},
              Field{"sampling", &EvaluationOptions::sampling,
-                   "Used for sampled evaluations only; batchSize is not."});
+                   "Used for sampled evaluations only; batchSize is not."},
+             Field{"decides", &EvaluationOptions::decides,
+                   "Decides which parameters are the best, and on an early stop."});
 
 template <>
 inline constexpr auto kNames<RowTier> = NamesOf<RowTier>(
@@ -236,7 +239,8 @@ Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   rows.test = counts.test;
   rows.task = counts.task;
   rows.weighting = options.class_weighting;
-  rows.ranked_columns = segment.config().ranked_columns;
+  rows.decides = options.evaluation.decides;
+  rows.ranks = segment.config().kept_bytes > 0;
   rows.batch_size = options.sampling.batch_size;
   rows.chunk = options.rows.chunk;
   rows.predictions = options.prediction.place;
@@ -294,7 +298,8 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
       predicts ? std::vector<float>()
                : WeightsOf(options.class_weighting, train.targets, dataset.train());
   train.targets.weights = weights;
-  train.targets.ranked_columns = segment.config().ranked_columns;
+  train.targets.decides = options.evaluation.decides;
+  train.targets.ranks = segment.config().kept_bytes > 0;
   train.history = HistoryOf(options.history, segment);
   train.device.device = opened.device.get();
   train.device.features_seen = tier.seen();

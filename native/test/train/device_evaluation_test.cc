@@ -39,9 +39,11 @@ struct Evaluated {
 
   bool SameAs(const Evaluated& other) const {
     const auto same = [](const EvalResult& a, const EvalResult& b) {
-      if (a.nodes != b.nodes || a.rows != b.rows) return false;
-      if (HasProcessorsProducts()) return a.loss_sum == b.loss_sum && a.correct == b.correct;
-      return std::abs(a.loss_sum - b.loss_sum) <= 0.02 * std::abs(b.loss_sum) + 1e-6;
+      if (a.sums.items != b.sums.items || a.rows != b.rows) return false;
+      if (HasProcessorsProducts()) {
+        return a.sums.loss == b.sums.loss && a.sums.counts[kCorrect] == b.sums.counts[kCorrect];
+      }
+      return std::abs(a.sums.loss - b.sums.loss) <= 0.02 * std::abs(b.sums.loss) + 1e-6;
     };
     return std::ranges::equal(results, other.results, same);
   }

@@ -172,7 +172,8 @@ Left Train(const RowsOptions& options) {
       std::vector<float> parameters(left.parameters.size());
       std::vector<float> next(memory.size());
       const GradientView gradients[] = {{step, true, left.gradient}};
-      work->Apply({step++, report.sums.items, gradients, left.parameters, memory, parameters, next});
+      work->Apply(
+          {step++, report.sums.items, gradients, left.parameters, memory, parameters, next});
       left.parameters = parameters;
       memory = next;
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/executor/train_work.h"
+#include "core/metric/metric.h"
 #include "train/work/torch_work.h"
 
 namespace gnnd::test {
@@ -29,7 +30,7 @@ inline Result<EvalResult> EvaluateNodes(TorchWork& work, EvalNodes nodes,
     for (task.chunk = 0; task.chunk < shape->chunks; ++task.chunk) {
       EvalResult one{};
       GNND_TRY(work.EvaluateChunk(task, parameters, alive, &one));
-      if (one.nodes > 0) sum.Add(one, one.classes);
+      if (one.sums.items > 0) sum.Add(one.sums, one.counts);
       sum.rows += one.rows;
     }
   }
@@ -43,8 +44,12 @@ inline Status Evaluate(TorchWork& work, const ParametersView& parameters, const 
   if (!val.ok()) return val.status();
   const auto test = EvaluateNodes(work, EvalNodes::kTest, parameters, alive);
   if (!test.ok()) return test.status();
-  *report = {val->loss_sum, val->nodes,    val->correct,
-             test->nodes,   test->correct, val->rows + test->rows};
+  *report = {val->sums.loss,
+             val->sums.items,
+             val->sums.counts[kCorrect],
+             test->sums.items,
+             test->sums.counts[kCorrect],
+             val->rows + test->rows};
   return Status::Ok();
 }
 

@@ -202,14 +202,13 @@ TEST_CASE("two Trainers that share a scratch and its chunks come to the bits of 
             TorchWork& work = both[(left + again) % 2].work();
             REQUIRE(work.EvaluateChunk(task, {.floats = both[0].parameters()}, alive, &one).ok());
             if (again > 0) continue;
-            sum.loss_sum += one.loss_sum;
-            sum.correct += one.correct;
+            sum.sums.Add(one.sums);
           }
         }
       }
       const EvalReport expected = alone.Evaluate();
-      CHECK(sum.loss_sum == doctest::Approx(expected.val_loss_sum).epsilon(1e-12));
-      CHECK(sum.correct == expected.val_correct);
+      CHECK(sum.sums.loss == doctest::Approx(expected.val_loss_sum).epsilon(1e-12));
+      CHECK(sum.sums.counts[kCorrect] == expected.val_correct);
     }
   }
 }

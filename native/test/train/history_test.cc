@@ -61,7 +61,8 @@ class Steps {
       std::vector<float> parameters(parameters_.size());
       std::vector<float> memory(memory_.size());
       const GradientView gradients[] = {{version_, true, gradient_}};
-      work_->Apply({version_, report.sums.items, gradients, parameters_, memory_, parameters, memory});
+      work_->Apply(
+          {version_, report.sums.items, gradients, parameters_, memory_, parameters, memory});
       parameters_ = std::move(parameters);
       memory_ = std::move(memory);
     }

@@ -11,7 +11,7 @@
 
 #include "partition.h"
 #include "test/support/record_builder.h"
-#include "train/tasks/node_targets.h"
+#include "train/tasks/task.h"
 #include "train/work/torch_work.h"
 #include "training_loop.h"
 
@@ -68,6 +68,10 @@ EvalResult Evaluated(Loop* loop, EvalNodes nodes) {
   return *result;
 }
 
+double MetricOf(Loop* loop, const EvalResult& result, Metric metric) {
+  return loop->work().Judge(result, {}).metrics[static_cast<size_t>(metric)];
+}
+
 std::vector<uint32_t> Nodes(const std::vector<int64_t>& given) {
   return {given.begin(), given.end()};
 }
@@ -79,10 +83,9 @@ TEST_CASE("GraphSAGE learns labels of which a node has several, and counts them 
   Loop loop(data.As(Task::kMultiLabel));
   Train(&loop, data, 120);
   const EvalResult result = Evaluated(&loop, EvalNodes::kTest);
-  const Metrics metrics = MetricsOf(Task::kMultiLabel, result);
   // 0.89 is to be had: nothing tells which nodes have a second label.
-  CHECK(metrics[Metric::kMicroF1] > 0.8);
-  CHECK(metrics[Metric::kMacroF1] > 0.8);
+  CHECK(MetricOf(&loop, result, Metric::kMicroF1) > 0.8);
+  CHECK(MetricOf(&loop, result, Metric::kMacroF1) > 0.8);
 
   const std::vector<uint32_t> nodes = Nodes(data.test);
   const std::vector<float> logits = LogitsOf(loop.work(), loop.parameters(), nodes);
@@ -97,11 +100,12 @@ TEST_CASE("GraphSAGE learns labels of which a node has several, and counts them 
       counts[c].hits += predicted && bit == 1;
     }
   }
-  CHECK(result.nodes == nodes.size());
+  CHECK(result.sums.items == nodes.size());
+  const std::span<const ClassCounts> labels = ClassesIn(std::span(result.counts));
   for (uint32_t c = 0; c < 4; ++c) {
-    CHECK(result.classes[c].predicted == counts[c].predicted);
-    CHECK(result.classes[c].actual == counts[c].actual);
-    CHECK(result.classes[c].hits == counts[c].hits);
+    CHECK(labels[c].predicted == counts[c].predicted);
+    CHECK(labels[c].actual == counts[c].actual);
+    CHECK(labels[c].hits == counts[c].hits);
   }
 }
 
@@ -109,12 +113,10 @@ TEST_CASE("GraphSAGE regresses on several numbers, and its errors are those of i
   const Labelled data;
   TrainOptions options = data.As(Task::kRegression);
   Loop loop(options);
-  const double before =
-      MetricsOf(Task::kRegression, Evaluated(&loop, EvalNodes::kTest))[Metric::kMae];
+  const double before = MetricOf(&loop, Evaluated(&loop, EvalNodes::kTest), Metric::kMae);
   Train(&loop, data, 150);
   const EvalResult result = Evaluated(&loop, EvalNodes::kValidation);
-  const Metrics metrics = MetricsOf(Task::kRegression, result);
-  CHECK(metrics[Metric::kMae] < 0.5 * before);
+  CHECK(MetricOf(&loop, result, Metric::kMae) < 0.5 * before);
   const std::vector<uint32_t> nodes = Nodes(data.val);
   const std::vector<float> outputs = LogitsOf(loop.work(), loop.parameters(), nodes);
   double absolute = 0;
@@ -134,10 +136,28 @@ TEST_CASE("GraphSAGE regresses on several numbers, and its errors are those of i
     }
     loss += of_node;
   }
-  CHECK(result.values == known);
-  CHECK(metrics[Metric::kMae] == doctest::Approx(absolute / static_cast<double>(known)));
-  CHECK(metrics[Metric::kRmse] == doctest::Approx(std::sqrt(squared / static_cast<double>(known))));
-  CHECK(result.loss_sum == doctest::Approx(loss));
+  const auto count = static_cast<double>(known);
+  CHECK(MetricOf(&loop, result, Metric::kMae) == doctest::Approx(absolute / count));
+  CHECK(MetricOf(&loop, result, Metric::kRmse) == doctest::Approx(std::sqrt(squared / count)));
+  CHECK(result.sums.loss == doctest::Approx(loss));
+}
+
+// The scores and outcomes that nodes with these outputs leave, node by node.
+struct Scored {
+  std::vector<float> scores;
+  std::vector<Outcome> outcomes;
+};
+Scored ScoresOf(const NodeTargets& targets, const std::vector<std::vector<float>>& outputs) {
+  const uint64_t columns = TaskOf(targets.task).ScoresOf(targets);
+  std::vector<std::byte> kept(
+      columns * (ScoreTable::kColumnBytes + outputs.size() * ScoreTable::kEntryBytes));
+  EvalResult result;
+  EvalCount count(targets, false, kept, &result);
+  for (uint64_t node = 0; node < outputs.size(); ++node) count.Add(node, node, outputs[node]);
+  CHECK(result.sums.items == outputs.size());
+  const ScoreTable table = ScoreTable::In(kept, columns);
+  return {{table.scores.begin(), table.scores.end()},
+          {table.outcomes.begin(), table.outcomes.end()}};
 }
 
 TEST_CASE("scores of classes order nodes by their probabilities, of labels by their logits") {
@@ -145,17 +165,13 @@ TEST_CASE("scores of classes order nodes by their probabilities, of labels by th
   NodeTargets targets;
   targets.labels = classes;
   targets.width = 2;
-  targets.ranked_columns = 1;
-  EvalResult two{};
-  EvalCount of_two(targets, false, &two);
-  of_two.Add(0, std::vector<float>{1, 3});
-  of_two.Add(1, std::vector<float>{-1, -2});
+  targets.ranks = true;
+  const Scored two = ScoresOf(targets, {{1, 3}, {-1, -2}});
   CHECK(two.scores == std::vector<float>{2, -1});
   CHECK(two.outcomes == std::vector<Outcome>{Outcome::kPositive, Outcome::kNegative});
 
-  targets.width = targets.ranked_columns = 3;
-  EvalResult three{};
-  EvalCount(targets, false, &three).Add(0, std::vector<float>{100, 101, 99});
+  targets.width = 3;
+  const Scored three = ScoresOf(targets, {{100, 101, 99}});
   const double all = std::exp(-1.0) + 1 + std::exp(-2.0);
   REQUIRE(three.scores.size() == 3);
   for (size_t c = 0; c < 3; ++c) {
@@ -167,8 +183,7 @@ TEST_CASE("scores of classes order nodes by their probabilities, of labels by th
   const std::vector<uint8_t> bits = {1, kUnknownLabel, 0};
   targets.task = Task::kMultiLabel;
   targets.label_bits = bits;
-  EvalResult labels{};
-  EvalCount(targets, false, &labels).Add(0, std::vector<float>{5, 6, 7});
+  const Scored labels = ScoresOf(targets, {{5, 6, 7}});
   CHECK(labels.scores == std::vector<float>{5, 6, 7});
   CHECK(labels.outcomes ==
         std::vector<Outcome>{Outcome::kPositive, Outcome::kUnknown, Outcome::kNegative});

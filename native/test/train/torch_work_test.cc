@@ -1,5 +1,4 @@
 #include "train/work/torch_work.h"
-#include "core/metric/metric.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
@@ -15,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/metric/metric.h"
 #include "partition.h"
 #include "test/support/block_types.h"
 #include "test/support/halves.h"
@@ -44,7 +44,8 @@ TEST_CASE("full-batch GCN learns a planted partition") {
     report = loop.Step(TestRecord(data.graph, {{17, epoch, 0}, data.train, {-1, -1}, true}));
   }
   CHECK(report.sums.items == data.train.size());
-  CHECK(static_cast<double>(report.sums.counts[kCorrect]) > 0.9 * static_cast<double>(report.sums.items));
+  CHECK(static_cast<double>(report.sums.counts[kCorrect]) >
+        0.9 * static_cast<double>(report.sums.items));
   const EvalReport eval = loop.Evaluate();
   CHECK(eval.test_nodes == data.test.size());
   CHECK(static_cast<double>(eval.test_correct) > 0.9 * static_cast<double>(eval.test_nodes));
@@ -63,7 +64,8 @@ TEST_CASE("sampled GraphSAGE learns a planted partition") {
           TestRecord(data.graph, {{17, epoch, batch}, {first, first + 60}, {5, 5}, false}));
     }
   }
-  CHECK(static_cast<double>(report.sums.counts[kCorrect]) > 0.9 * static_cast<double>(report.sums.items));
+  CHECK(static_cast<double>(report.sums.counts[kCorrect]) >
+        0.9 * static_cast<double>(report.sums.items));
 }
 
 void TwoHoldTheSameBits(Precision precision) {
@@ -111,7 +113,8 @@ TEST_CASE("in bfloat16 every model learns a planted partition") {
       report = loop.Step(
           TestRecord(data.graph, {{17, epoch, 0}, data.train, {-1, -1}, type == ModelType::kGcn}));
     }
-    CHECK(static_cast<double>(report.sums.counts[kCorrect]) > 0.9 * static_cast<double>(report.sums.items));
+    CHECK(static_cast<double>(report.sums.counts[kCorrect]) >
+          0.9 * static_cast<double>(report.sums.items));
   }
 }
 
@@ -180,7 +183,8 @@ TEST_CASE("sampled attention and PinSAGE learn a planted partition") {
       }
     }
     INFO(static_cast<uint32_t>(type));
-    CHECK(static_cast<double>(report.sums.counts[kCorrect]) > 0.85 * static_cast<double>(report.sums.items));
+    CHECK(static_cast<double>(report.sums.counts[kCorrect]) >
+          0.85 * static_cast<double>(report.sums.items));
   }
 }
 

@@ -82,8 +82,8 @@ class Loop {
     std::vector<float> next_parameters(parameters_.size());
     std::vector<float> next_memory(memory_.size());
     const GradientView gradients[] = {{step_, true, gradient_}};
-    work_->Apply(
-        {step_++, report.sums.items, gradients, parameters_, memory_, next_parameters, next_memory});
+    work_->Apply({step_++, report.sums.items, gradients, parameters_, memory_, next_parameters,
+                  next_memory});
     parameters_ = std::move(next_parameters);
     memory_ = std::move(next_memory);
     return report;

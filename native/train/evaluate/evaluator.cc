@@ -108,14 +108,13 @@ Status Evaluator::RunChunk(const EvalTask& task, std::span<const at::Tensor> par
   const std::optional<EvalPlan>& plan = plans_[static_cast<uint32_t>(task.run.nodes)];
   GNND_CHECK(plan && task.phase < plan->phases.size());
   const EvalTargets& targets = targets_[static_cast<uint32_t>(task.run.nodes)];
-  const bool with_loss = task.run.nodes == EvalNodes::kValidation;
   *result = EvalResult{};
   return RunRows(
       *plan, plan->phases[task.phase], task.chunk, parameters, alive,
       [&](std::span<const uint32_t> nodes, const float* rows) {
         const std::span<const float> logits(rows, nodes.size() * model_.spec.out_dim);
         if (predictions_ == nullptr) {
-          return targets.Count(nodes, logits, options_.targets, with_loss, result);
+          return targets.Count(task, nodes, logits, options_.targets, result);
         }
         return predictions_->Write(targets.PlaceOf(nodes.front()), logits);
       },

@@ -17,15 +17,15 @@ void WriteRunning(const ParameterManifest& manifest, const std::vector<RunningVa
   }
 }
 
-Status CountRows(const at::Tensor& logits, std::span<const uint32_t> rows, uint64_t first,
-                 const NodeTargets& targets, bool with_loss, EvalResult* result) {
+Status CountRows(const EvalTask& task, const at::Tensor& logits, std::span<const uint32_t> rows,
+                 uint64_t first, const NodeTargets& targets, EvalResult* result) {
   const auto columns = static_cast<uint64_t>(logits.size(1));
   *result = EvalResult{};
   result->rows = rows.size();
-  result->first_node = first;
-  EvalCount count(targets, with_loss, result);
+  const bool with_loss = task.run.nodes == EvalNodes::kValidation;
+  EvalCount count(targets, with_loss, task.kept, result);
   for (size_t i = 0; i < rows.size(); ++i) {
-    count.Add(rows[i], {logits.const_data_ptr<float>() + i * columns, columns});
+    count.Add(rows[i], first + i, {logits.const_data_ptr<float>() + i * columns, columns});
   }
   return count.Finish();
 }

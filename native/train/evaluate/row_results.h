@@ -23,7 +23,7 @@ void WriteRunning(const ParameterManifest& manifest, const std::vector<RunningVa
 // Counts results from logits [rows, classes] in the host's memory, whose targets are `rows`;
 // `first` is the number of evaluated rows before them. kNumericDivergence when the loss is not
 // finite.
-Status CountRows(const at::Tensor& logits, std::span<const uint32_t> rows, uint64_t first,
-                 const NodeTargets& targets, bool with_loss, EvalResult* result);
+Status CountRows(const EvalTask& task, const at::Tensor& logits, std::span<const uint32_t> rows,
+                 uint64_t first, const NodeTargets& targets, EvalResult* result);
 
 }  // namespace gnnd

@@ -117,8 +117,7 @@ Status SampledEvaluator::RunChunk(const EvalTask& task, std::span<const at::Tens
   *result = EvalResult{};
   result->rows = seeds.size();
   if (predictions_ != nullptr) return predictions_->Write(first, logits);
-  const bool validates = task.run.nodes == EvalNodes::kValidation;
-  return targets.Count(seeds, logits, options_.targets, validates, result);
+  return targets.Count(task, seeds, logits, options_.targets, result);
 }
 
 }  // namespace gnnd

@@ -20,7 +20,8 @@ Status ReadTargets(const RowsOptions& options, uint64_t rows, RowFiles* files) {
   NodeTargets* const targets = &files->targets;
   targets->task = options.task;
   targets->width = options.model.out_dim;
-  targets->ranked_columns = options.ranked_columns;
+  targets->decides = options.decides;
+  targets->ranks = options.ranks;
   return TaskOf(options.task).Bind(files->labels, rows, targets);
 }
 

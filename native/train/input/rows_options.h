@@ -27,7 +27,8 @@ struct RowsOptions {
   uint64_t val = 0;
   uint64_t test = 0;
   Task task = Task::kClassification;
-  uint32_t ranked_columns = 0;  // as in NodeTargets
+  Metric decides = Metric::kAccuracy;  // of evaluations, as the next (NodeTargets)
+  bool ranks = false;
   ClassWeighting weighting;
   uint32_t batch_size = 1;
   uint32_t chunk = 1;  // rows that stay together in the epoch's order (core/draw/row_order.h)

@@ -33,7 +33,7 @@ class Classes final : public NodeTask {
   }
 
   void Begin(const NodeTargets& targets, EvalResult* result) const override {
-    result->classes.resize(targets.width);
+    result->counts.resize(targets.width * kCountsPerClass);
   }
 
   void Count(const NodeTargets& targets, uint64_t node, std::span<const float> logits,
@@ -42,30 +42,53 @@ class Classes final : public NodeTask {
     if (with_loss) {
       const double loss = CrossEntropy<float>(logits, label, nullptr);
       const auto& weights = targets.weights;
-      result->loss_sum += weights.empty() ? loss : static_cast<double>(weights[label]) * loss;
+      result->sums.loss += weights.empty() ? loss : static_cast<double>(weights[label]) * loss;
     }
     const uint32_t predicted = ArgMax(logits);
-    ++result->classes[predicted].predicted;
-    ++result->classes[label].actual;
+    const std::span<ClassCounts> classes = ClassesIn(std::span(result->counts));
+    ++classes[predicted].predicted;
+    ++classes[label].actual;
     if (predicted != label) return;
-    ++result->correct;
-    ++result->classes[label].hits;
+    ++result->sums.counts[kCorrect];
+    ++classes[label].hits;
+  }
+
+  // Of two classes one score says all.
+  uint64_t ScoresOf(const NodeTargets& targets) const override {
+    return targets.width == 2 ? 1 : targets.width;
   }
 
   // The logarithm of each class's probability: logits of one node alone can be compared, those of
-  // two cannot. Of two classes one column says all.
+  // two cannot.
   void Score(const NodeTargets& targets, uint64_t node, std::span<const float> logits,
-             EvalResult* result) const override {
+             std::span<float> scores, std::span<Outcome> outcomes) const override {
     const auto label = static_cast<uint32_t>(targets.labels[node]);
-    const auto add = [result](float score, bool positive) {
-      result->scores.push_back(score);
-      result->outcomes.push_back(positive ? Outcome::kPositive : Outcome::kNegative);
+    const auto put = [&](size_t column, float score, bool positive) {
+      scores[column] = score;
+      outcomes[column] = positive ? Outcome::kPositive : Outcome::kNegative;
     };
-    if (targets.width == 2) return add(logits[1] - logits[0], label == 1);
+    if (targets.width == 2) return put(0, logits[1] - logits[0], label == 1);
     const double all = CrossEntropy<float>(logits, 0, nullptr) + static_cast<double>(logits[0]);
     for (uint32_t c = 0; c < targets.width; ++c) {
-      add(static_cast<float>(static_cast<double>(logits[c]) - all), c == label);
+      put(c, static_cast<float>(static_cast<double>(logits[c]) - all), c == label);
     }
+  }
+
+  Metrics MetricsOf(const EvalResult& whole) const override {
+    const std::span<const ClassCounts> classes = ClassesIn(std::span(whole.counts));
+    Metrics metrics;
+    metrics[Metric::kAccuracy] = ShareOf(whole.sums.counts[kCorrect], whole.sums.items);
+    metrics[Metric::kMicroF1] = F1Of(TotalOf(classes));
+    metrics[Metric::kMacroF1] = MacroF1OfClasses(classes);
+    return metrics;
+  }
+
+  Quality QualityOf(Metric decides, const EvalResult& whole,
+                    const Metrics& metrics) const override {
+    if (decides == Metric::kMicroF1) return MicroF1Quality(whole);
+    if (decides != Metric::kAccuracy) return NodeTask::QualityOf(decides, whole, metrics);
+    return {static_cast<double>(whole.sums.counts[kCorrect]),
+            static_cast<double>(whole.sums.items)};
   }
 
   // Classes that no training node has take no share: the mean weight of these nodes is 1.

@@ -19,14 +19,17 @@ EvalTargets EvalTargets::Predicted(std::vector<uint32_t> nodes) {
   return targets;
 }
 
-Status EvalTargets::Count(std::span<const uint32_t> nodes, std::span<const float> logits,
-                          const NodeTargets& targets, bool with_loss, EvalResult* result) const {
-  EvalCount count(targets, with_loss, result);
+Status EvalTargets::Count(const EvalTask& task, std::span<const uint32_t> nodes,
+                          std::span<const float> logits, const NodeTargets& targets,
+                          EvalResult* result) const {
+  const bool with_loss = task.run.nodes == EvalNodes::kValidation;
+  EvalCount count(targets, with_loss, task.kept, result);
   auto target = std::lower_bound(all_.begin(), all_.end(), nodes.front());
-  if (result->nodes == 0) result->first_node = static_cast<uint64_t>(target - all_.begin());
   for (uint64_t r = 0; r < nodes.size(); ++r) {
     const auto row = logits.subspan(r * targets.width, targets.width);
-    for (; target != all_.end() && *target == nodes[r]; ++target) count.Add(nodes[r], row);
+    for (; target != all_.end() && *target == nodes[r]; ++target) {
+      count.Add(nodes[r], static_cast<uint64_t>(target - all_.begin()), row);
+    }
   }
   return count.Finish();
 }

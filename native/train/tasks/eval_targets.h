@@ -35,10 +35,11 @@ class EvalTargets {
                                  once_.begin());
   }
 
-  // Adds loss (`with_loss`) and counts of `nodes`, ascending ones of once(), whose logits are
-  // [nodes.size(), targets.width]. kNumericDivergence when the loss is not finite.
-  Status Count(std::span<const uint32_t> nodes, std::span<const float> logits,
-               const NodeTargets& targets, bool with_loss, EvalResult* result) const;
+  // Adds the loss (of validation nodes) and counts of `nodes`, ascending ones of once(), whose
+  // logits are [nodes.size(), targets.width], to the result of a chunk of `task`.
+  // kNumericDivergence when the loss is not finite.
+  Status Count(const EvalTask& task, std::span<const uint32_t> nodes, std::span<const float> logits,
+               const NodeTargets& targets, EvalResult* result) const;
 
  private:
   std::vector<uint32_t> all_;  // ascending

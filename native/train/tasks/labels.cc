@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 
 #include "core/kernels/loss.h"
@@ -43,7 +42,7 @@ class Labels final : public NodeTask {
   }
 
   void Begin(const NodeTargets& targets, EvalResult* result) const override {
-    result->classes.resize(targets.width);
+    result->counts.resize(targets.width * kCountsPerClass);
   }
 
   // A label is predicted where it is the likelier: a logit above 0.
@@ -53,25 +52,42 @@ class Labels final : public NodeTask {
     ReadNode(targets, node, known->data());
     if (with_loss) {
       const float* const weights = targets.weights.empty() ? nullptr : targets.weights.data();
-      result->loss_sum += MultiLabelLoss(logits, known->data(), weights, nullptr);
+      result->sums.loss += MultiLabelLoss(logits, known->data(), weights, nullptr);
     }
+    const std::span<ClassCounts> labels = ClassesIn(std::span(result->counts));
     for (uint32_t c = 0; c < targets.width; ++c) {
       if (std::isnan((*known)[c])) continue;
       const bool actual = (*known)[c] > 0.5F;
       const bool predicted = logits[c] > 0.0F;
-      ClassCounts& counts = result->classes[c];
+      ClassCounts& counts = labels[c];
       counts.predicted += predicted ? 1 : 0;
       counts.actual += actual ? 1 : 0;
       counts.hits += predicted && actual ? 1 : 0;
     }
   }
 
+  uint64_t ScoresOf(const NodeTargets& targets) const override { return targets.width; }
+
   void Score(const NodeTargets& targets, uint64_t node, std::span<const float> logits,
-             EvalResult* result) const override {
-    result->scores.insert(result->scores.end(), logits.begin(), logits.end());
-    std::ranges::transform(
-        BitsOf(targets, node), std::back_inserter(result->outcomes),
-        [](uint8_t bit) { return bit <= 1 ? static_cast<Outcome>(bit) : Outcome::kUnknown; });
+             std::span<float> scores, std::span<Outcome> outcomes) const override {
+    std::ranges::copy(logits, scores.begin());
+    std::ranges::transform(BitsOf(targets, node), outcomes.begin(), [](uint8_t bit) {
+      return bit <= 1 ? static_cast<Outcome>(bit) : Outcome::kUnknown;
+    });
+  }
+
+  Metrics MetricsOf(const EvalResult& whole) const override {
+    const std::span<const ClassCounts> labels = ClassesIn(std::span(whole.counts));
+    Metrics metrics;
+    metrics[Metric::kMicroF1] = F1Of(TotalOf(labels));
+    metrics[Metric::kMacroF1] = MacroF1OfLabels(labels);
+    return metrics;
+  }
+
+  Quality QualityOf(Metric decides, const EvalResult& whole,
+                    const Metrics& metrics) const override {
+    if (decides == Metric::kMicroF1) return MicroF1Quality(whole);
+    return NodeTask::QualityOf(decides, whole, metrics);
   }
 
   std::vector<float> BalancedWeights(const NodeTargets& targets,

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/executor/train_work.h"
 #include "core/graph/dataset.h"
-#include "core/ledger/eval_result.h"
+#include "core/metric/metric.h"
+#include "core/metric/ranking.h"
 
 // What is known of nodes, by the dataset's task (task.h), and how far from it a model's outputs
 // are.
@@ -29,9 +32,9 @@ struct NodeTargets {
   // [width], or empty: of a node's class, or of a label where it is there. They multiply losses; a
   // sum of losses is divided by the number of nodes, not by their weights.
   std::span<const float> weights{};
-  // That evaluations rank nodes by (core/metric/ranking.h): none; of two classes one, for the
-  // second; else one for each class or label.
-  uint32_t ranked_columns = 0;
+  // Of evaluations: the metric by which parameters are compared, and whether nodes are ranked.
+  Metric decides = Metric::kAccuracy;
+  bool ranks = false;
 
   uint64_t rows() const;  // nodes; 0 where nothing is known of anybody
   // Whether the node can be learnt from: it has a class of the model, or a known value.
@@ -45,18 +48,26 @@ struct NodeTargets {
 // Adds nodes and what a model says of them to a chunk's result.
 class EvalCount {
  public:
-  // `with_loss`: and their loss.
-  EvalCount(const NodeTargets& targets, bool with_loss, EvalResult* result);
-  void Add(uint64_t node, std::span<const float> outputs);
-  // kNumericDivergence when the loss, or an error, is not finite.
+  // `with_loss`: their loss is added, too. `kept` is as an EvalTask's.
+  EvalCount(const NodeTargets& targets, bool with_loss, std::span<std::byte> kept,
+            EvalResult* result);
+  // `place`: which of the nodes that are evaluated it is.
+  void Add(uint64_t node, uint64_t place, std::span<const float> outputs);
+  // kNumericDivergence when the loss, or another sum, is not finite.
   Status Finish() const;
 
  private:
   const NodeTargets& targets_;
   const bool with_loss_;
+  const ScoreTable table_;  // empty unless nodes are ranked
   EvalResult* const result_;
   std::vector<float> known_;  // of one node
 };
+
+// TrainWork::Reduce and TrainWork::Judge of the targets' task.
+Status ReduceScores(const NodeTargets& targets, const ReduceTask& task, const Alive& alive);
+Judgement JudgementOf(const NodeTargets& targets, const EvalResult& whole,
+                      std::span<std::byte> kept);
 
 NodeTargets TargetsOf(const Dataset& dataset);
 

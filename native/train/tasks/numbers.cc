@@ -8,6 +8,11 @@
 namespace gnnd {
 namespace {
 
+// Of a chunk's counts: targets that are known. Of its totals: errors summed over them.
+constexpr size_t kValues = 1;
+constexpr size_t kAbsoluteError = 0;
+constexpr size_t kSquaredError = 1;
+
 std::span<const float> ValuesOf(const NodeTargets& targets, uint64_t node) {
   return targets.values.subspan(node * targets.width, targets.width);
 }
@@ -43,18 +48,35 @@ class Numbers final : public NodeTask {
   void Count(const NodeTargets& targets, uint64_t node, std::span<const float> outputs,
              bool with_loss, std::vector<float>*, EvalResult* result) const override {
     const std::span<const float> known = ValuesOf(targets, node);
-    if (with_loss) result->loss_sum += SquaredErrorLoss(outputs, known.data(), nullptr);
+    if (with_loss) result->sums.loss += SquaredErrorLoss(outputs, known.data(), nullptr);
     for (uint32_t t = 0; t < targets.width; ++t) {
       if (std::isnan(known[t])) continue;
       const double error = static_cast<double>(outputs[t]) - static_cast<double>(known[t]);
-      ++result->values;
-      result->absolute_error += std::abs(error);
-      result->squared_error += error * error;
+      ++result->sums.counts[kValues];
+      result->sums.totals[kAbsoluteError] += std::abs(error);
+      result->sums.totals[kSquaredError] += error * error;
     }
   }
 
-  void Score(const NodeTargets&, uint64_t, std::span<const float>, EvalResult*) const override {
+  uint64_t ScoresOf(const NodeTargets&) const override { return 0; }
+
+  void Score(const NodeTargets&, uint64_t, std::span<const float>, std::span<float>,
+             std::span<Outcome>) const override {
     GNND_CHECK(false);  // numbers are not ranked
+  }
+
+  Metrics MetricsOf(const EvalResult& whole) const override {
+    const auto values = static_cast<double>(whole.sums.counts[kValues]);
+    Metrics metrics;
+    metrics[Metric::kMae] = whole.sums.totals[kAbsoluteError] / values;
+    metrics[Metric::kRmse] = std::sqrt(whole.sums.totals[kSquaredError] / values);
+    return metrics;
+  }
+
+  Quality QualityOf(Metric decides, const EvalResult& whole,
+                    const Metrics& metrics) const override {
+    if (decides != Metric::kMae) return NodeTask::QualityOf(decides, whole, metrics);
+    return {-whole.sums.totals[kAbsoluteError], static_cast<double>(whole.sums.counts[kValues])};
   }
 
   std::vector<float> BalancedWeights(const NodeTargets&, std::span<const int64_t>) const override {

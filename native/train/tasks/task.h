@@ -35,14 +35,25 @@ class NodeTask {
   // Adds what a node's outputs come to, `with_loss` also their loss. `known` is memory to use.
   virtual void Count(const NodeTargets& targets, uint64_t node, std::span<const float> outputs,
                      bool with_loss, std::vector<float>* known, EvalResult* result) const = 0;
-  // Leaves the scores by which the node is ranked. REQUIRES: targets.ranked_columns > 0.
+  // How many scores nodes are ranked by, where they are.
+  virtual uint64_t ScoresOf(const NodeTargets& targets) const = 0;
+  // Writes those of a node, and what is known of it in the same columns.
   virtual void Score(const NodeTargets& targets, uint64_t node, std::span<const float> outputs,
-                     EvalResult* result) const = 0;
+                     std::span<float> scores, std::span<Outcome> outcomes) const = 0;
+
+  // Metrics of a whole evaluation of at least one node, but for those of rankings.
+  virtual Metrics MetricsOf(const EvalResult& whole) const = 0;
+  // What decides which parameters are the best, by one metric of the task; errors are negated.
+  // Tasks of counts give fractions, so that what ties does tie.
+  virtual Quality QualityOf(Metric decides, const EvalResult& whole, const Metrics& metrics) const;
 
   // Weights of classes by how many of the training nodes have each (ClassWeighting::balanced).
   virtual std::vector<float> BalancedWeights(const NodeTargets& targets,
                                              std::span<const int64_t> train) const = 0;
 };
+
+// The quality by the micro F1 of classes or labels.
+Quality MicroF1Quality(const EvalResult& whole);
 
 const NodeTask& ClassesOfNodes();
 const NodeTask& LabelsOfNodes();

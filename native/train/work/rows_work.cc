@@ -184,19 +184,24 @@ class RowsWork final : public TorchWork {
                            });
       });
     }
-    const bool validates = task.run.nodes == EvalNodes::kValidation;
-    const uint64_t first = validates ? options_.train : options_.train + options_.val;
-    const uint64_t end = first + (validates ? options_.val : options_.test);
-    const uint64_t begin = first + task.chunk * kRowsOfChunk;
-    const auto count = static_cast<uint32_t>(std::min(begin + kRowsOfChunk, end) - begin);
-    runs_.assign(1, {static_cast<uint32_t>(begin), count});
+    const bool tests = task.run.nodes == EvalNodes::kTest;
+    const uint64_t first = options_.train + (tests ? options_.val : 0);
+    const uint64_t place = task.chunk * kRowsOfChunk;
+    const uint64_t rows = std::min(kRowsOfChunk, (tests ? options_.test : options_.val) - place);
+    runs_.assign(1, {static_cast<uint32_t>(first + place), static_cast<uint32_t>(rows)});
     return Guarded(options_.device, [&] {
       at::Tensor logits;
       GNND_TRY(Evaluate(parameters, &logits));
-      return CountRows(logits, evaluated_.rows, begin - first, files_.targets, validates, result);
+      return CountRows(task, logits, evaluated_.rows, place, files_.targets, result);
     });
   }
 
+  Status Reduce(const ReduceTask& task, const Alive& alive) override {
+    return ReduceScores(files_.targets, task, alive);
+  }
+  Judgement Judge(const EvalResult& whole, std::span<std::byte> kept) const override {
+    return JudgementOf(files_.targets, whole, kept);
+  }
   void EndEvaluation(const EvalRun&) override {}
   Sha256Digest DigestOf(std::span<const float> parameters) override {
     return gnnd::DigestOf(manifest(), parameters);

@@ -94,6 +94,12 @@ class Work final : public TorchWork {
   Result<EvalShape> PlanEvaluation(EvalNodes nodes, const Alive& alive) override;
   Status EvaluateChunk(const EvalTask& task, const ParametersView& parameters, const Alive& alive,
                        EvalResult* result) override;
+  Status Reduce(const ReduceTask& task, const Alive& alive) override {
+    return ReduceScores(options_.targets, task, alive);
+  }
+  Judgement Judge(const EvalResult& whole, std::span<std::byte> kept) const override {
+    return JudgementOf(options_.targets, whole, kept);
+  }
   void EndEvaluation(const EvalRun&) override {
     if (!sampled_) evaluator_.End();
   }

@@ -1,7 +1,5 @@
 // Made by "npm run build:contract" from the tables in native/node.
 
-import type { DatasetTask } from './dataset.ts';
-
 /** Upper bounds of `buckets` in seconds; one more bucket follows for the rest. */
 export const stageBoundsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
 export const waitBoundsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120] as const;
@@ -97,6 +95,13 @@ export const counters = {
 export const trialEpoch = 16777215;
 /** A score that an evaluation ranks a node by, and what is known of the node. */
 export const rankedEntryBytes = 5;
+/** What a column comes to. */
+export const rankedColumnBytes = 16;
+/** Integers that a chunk of an evaluation counts for a class or a label. */
+export const countsPerClass = 3;
+
+/** Index of the metrics of an evaluation. */
+export const evaluationMetrics = ['ACCURACY', 'MICRO_F1', 'MACRO_F1', 'ROC_AUC', 'AVERAGE_PRECISION', 'MAE', 'RMSE'] as const;
 
 /** An open segment; closed explicitly. */
 export interface SegmentHandle {
@@ -121,10 +126,10 @@ export type DecidingMetric =
   | 'ACCURACY'
   | 'MICRO_F1'
   | 'MACRO_F1'
-  | 'MAE'
-  | 'RMSE'
   | 'ROC_AUC'
-  | 'AVERAGE_PRECISION';
+  | 'AVERAGE_PRECISION'
+  | 'MAE'
+  | 'RMSE';
 
 export interface SlotOptions {
   readonly batchesPerStep: number;
@@ -191,19 +196,14 @@ export interface SegmentSpec {
   readonly evaluateEveryEpochs: number;
   /** Of `evaluationSizes`; 0 = nothing is evaluated. */
   readonly evaluationChunks: number;
-  /** That evaluations count one by one, for F1; 0 = none. */
-  readonly evaluationClasses: number;
-  /** Which parameters are the best, and on an early stop. */
-  readonly decides: DecidingMetric;
-  /** Of scores by which evaluations rank nodes; 0 = none. They take a phase more. */
-  readonly rankedColumns: number;
-  /** The most that an evaluation has. */
-  readonly rankedNodes: number;
-  readonly task: DatasetTask;
+  /** Integers that the task counts in each chunk, beside its sums. */
+  readonly chunkCounts: number;
+  /** That chunks keep for a last phase of evaluations; 0 = there is none. */
+  readonly keptBytes: number;
   readonly lowWater: number;
   /** Evaluations without improvement that end the job; 0 = never. */
   readonly stopPatience: number;
-  /** Share by which an accuracy must exceed the reference (early_stop.h). */
+  /** Share by which a quality must exceed the reference (early_stop.h). */
   readonly stopMinDelta: number;
   readonly history: HistoryConfig;
   /** Of favoured neighbours in sixteenths: of every epoch, or the most. */
@@ -319,30 +319,17 @@ export interface SegmentSnapshot {
   readonly executors: readonly ExecutorSnapshot[];
 }
 
-/** Of an evaluation; NaN: the task has no such metric. */
-export interface EvaluationMetrics {
-  readonly accuracy: number;
-  readonly microF1: number;
-  readonly macroF1: number;
-  readonly rocAuc: number;
-  readonly averagePrecision: number;
-  /** Mean absolute error of all known targets. */
-  readonly mae: number;
-  readonly rmse: number;
+export interface EvaluationRecord {
+  /** By `evaluationMetrics`; NaN: the task has no such metric. */
+  readonly metrics: readonly number[];
 }
 
 /** On the validation nodes after an epoch. */
 export interface EvaluationReport {
-  readonly metrics: EvaluationMetrics;
-  readonly decides: DecidingMetric;
+  /** By `evaluationMetrics`; NaN: the task has no such metric. */
+  readonly metrics: readonly number[];
   readonly bestEpoch: number;
   readonly endNs: number;
-}
-
-/** On the test nodes with an epoch's parameters: at the end, for the last and the best. */
-export interface TestReport {
-  readonly metrics: EvaluationMetrics;
-  readonly decides: DecidingMetric;
 }
 
 export interface SegmentEpoch {
@@ -373,7 +360,8 @@ export interface SegmentEpoch {
   /** Committed, and evaluated if that is due. */
   readonly complete: boolean;
   readonly evaluation: EvaluationReport | null;
-  readonly test: TestReport | null;
+  /** On the test nodes with the epoch's parameters: at the end, for the last and the best. */
+  readonly test: EvaluationRecord | null;
 }
 
 export interface ParametersCopy {

@@ -4,7 +4,7 @@ import type { DatasetLocation, DatasetTask } from './dataset.ts';
 import type { ModelManifest, ModelOptions, Precision } from './model.ts';
 import type { PredictedNodes } from './predict.ts';
 import type { CacheOptions, DeviceOptions, LoopEnd, SamplingOptions } from './sampler.ts';
-import type { ExecutorId, HistoryConfig } from './segment.ts';
+import type { DecidingMetric, ExecutorId, HistoryConfig } from './segment.ts';
 
 export type OptimizerType = 'ADAM' | 'ADAMW' | 'SGD';
 
@@ -49,6 +49,8 @@ export interface EvaluationOptions {
   readonly sampled: boolean;
   /** Used for sampled evaluations only; batchSize is not. */
   readonly sampling: SamplingOptions;
+  /** Decides which parameters are the best, and on an early stop. */
+  readonly decides: DecidingMetric;
 }
 
 export type RowReadTier = 'HOST' | 'DISK' | 'DEVICE';

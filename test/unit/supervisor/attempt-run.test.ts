@@ -39,7 +39,11 @@ function runOf(complete = false) {
   const context = {
     input: {
       ...{ devices: [], imagesFolder, uid: 'uid-1', epochsReported: 0, scalesRecorded: [] },
-      spec: { kind: 'TRAINING', timeouts: { stallMs: 1000 }, training: { batchesPerStep: 1 } },
+      dataset: { counts: { task: 'CLASSIFICATION' } },
+      spec: {
+        ...{ kind: 'TRAINING', timeouts: { stallMs: 1000 }, training: { batchesPerStep: 1 } },
+        evaluation: { metric: 'AUTO' },
+      },
     },
     native: {
       segmentBuildId: () => 'this build',

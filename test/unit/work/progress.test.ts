@@ -1,15 +1,23 @@
 import { expect, test } from 'vitest';
-import type { SegmentEpoch, SegmentSnapshot } from '../../../src/native/contract.ts';
+import {
+  type DecidingMetric,
+  evaluationMetrics,
+  type SegmentEpoch,
+  type SegmentSnapshot,
+} from '../../../src/native/contract.ts';
+import { metricNames } from '../../../src/spec/metrics.ts';
 import type { Look } from '../../../src/supervisor/look.ts';
 import { epochReportOf, inferenceProgressOf, progressOf } from '../../../src/work/progress.ts';
 
 const msPerNs = 1e6;
 
-const nan = Number.NaN;
-const noMetrics = {
-  ...{ accuracy: nan, microF1: nan, macroF1: nan, rocAuc: nan },
-  ...{ averagePrecision: nan, mae: nan, rmse: nan },
-};
+type Metrics = Partial<Record<DecidingMetric, number>>;
+
+function metricsBy(found: Metrics): readonly number[] {
+  return evaluationMetrics.map((name) => found[name] ?? Number.NaN);
+}
+
+const job = { deviceNames: ['cpu:0'], decides: 'ACCURACY' } as const;
 
 function epoch(index: number, startMs: number, endMs: number, evaluatedMs: number): SegmentEpoch {
   return {
@@ -29,8 +37,7 @@ function epoch(index: number, startMs: number, endMs: number, evaluatedMs: numbe
     deviceBatches: [2],
     ...{ extractNs: 3e6, trainNs: 9e6, localityScale: 40, nextScale: null },
     evaluation: {
-      metrics: { ...noMetrics, accuracy: 0.5, microF1: 0.5, macroF1: 0.25 },
-      decides: 'ACCURACY' as const,
+      metrics: metricsBy({ ACCURACY: 0.5, MICRO_F1: 0.5, MACRO_F1: 0.25 }),
       bestEpoch: 0,
       endNs: evaluatedMs * msPerNs,
     },
@@ -53,45 +60,49 @@ test("an epoch's time leaves out the evaluation of the one before it", () => {
   const first = epoch(0, 1000, 3000, 9000);
   // The second epoch's first batch was claimed while the first epoch was evaluated.
   const second = epoch(1, 3001, 11_000, 17_000);
-  expect(epochReportOf(first, null, ['cpu:0'], []).durationMs).toBe(2000);
-  expect(epochReportOf(second, first, ['cpu:0'], []).durationMs).toBe(2000);
+  expect(epochReportOf(first, null, job, []).durationMs).toBe(2000);
+  expect(epochReportOf(second, first, job, []).durationMs).toBe(2000);
   const late = epoch(1, 9500, 11_000, 17_000);
-  expect(epochReportOf(late, first, ['cpu:0'], []).durationMs).toBe(1500);
+  expect(epochReportOf(late, first, job, []).durationMs).toBe(1500);
 });
 
 test("a report says what an epoch's batches took, and how they were drawn", () => {
   const next = { scale: 48, before: 40, fixed: false };
   const adapting = { ...epoch(0, 1000, 3000, 9000), nextScale: next };
-  const { work } = epochReportOf(adapting, null, ['cpu:0'], []);
+  const { work } = epochReportOf(adapting, null, job, []);
   expect(work).toEqual({ extractNs: 3e6, trainNs: 9e6, scale: 2.5, next });
 });
 
 test('a report has the metrics that its task has, the one that decides first', () => {
-  const classified = epochReportOf(epoch(0, 1000, 3000, 9000), null, ['cpu:0'], []);
+  const classified = epochReportOf(epoch(0, 1000, 3000, 9000), null, job, []);
   expect(classified.valMetrics).toEqual([
     { name: 'accuracy', value: 0.5 },
     { name: 'micro_f1', value: 0.5 },
     { name: 'macro_f1', value: 0.25 },
   ]);
   expect(classified.valAccuracy).toBe(0.5);
-  const metrics = { ...noMetrics, mae: 2, rmse: 3 };
-  const evaluation = { metrics, decides: 'MAE' as const, bestEpoch: 0, endNs: 9e9 };
+  const metrics = metricsBy({ MAE: 2, RMSE: 3 });
+  const evaluation = { metrics, bestEpoch: 0, endNs: 9e9 };
   const regressed = { ...epoch(0, 1000, 3000, 9000), evaluation };
-  const report = epochReportOf(regressed, null, ['cpu:0'], []);
+  const report = epochReportOf(regressed, null, { ...job, decides: 'MAE' }, []);
   expect(report.valMetrics.map(({ name }) => name)).toEqual(['mae', 'rmse']);
   expect(report.valAccuracy).toBe(null);
-  const ranked = { ...noMetrics, microF1: 0.5, rocAuc: 0.75, averagePrecision: 0.25 };
-  const byArea = { ...evaluation, metrics: ranked, decides: 'ROC_AUC' as const };
-  const labelled = epochReportOf({ ...regressed, evaluation: byArea }, null, ['cpu:0'], []);
+  const ranked = metricsBy({ MICRO_F1: 0.5, ROC_AUC: 0.75, AVERAGE_PRECISION: 0.25 });
+  const byArea = { ...regressed, evaluation: { ...evaluation, metrics: ranked } };
+  const labelled = epochReportOf(byArea, null, { ...job, decides: 'ROC_AUC' }, []);
   const names = labelled.valMetrics.map(({ name }) => name);
   expect(names).toEqual(['roc_auc', 'micro_f1', 'average_precision']);
   const skipped = { ...epoch(0, 1000, 3000, 9000), evaluation: null };
-  expect(epochReportOf(skipped, null, ['cpu:0'], []).valMetrics).toEqual([]);
+  expect(epochReportOf(skipped, null, job, []).valMetrics).toEqual([]);
+});
+
+test('metrics are shown in the order of the native contract', () => {
+  expect(evaluationMetrics.map((name) => name.toLowerCase())).toEqual(metricNames);
 });
 
 test('a ledger with a batch that was not committed once is no report', () => {
   const torn = { ...epoch(0, 0, 1, 2), ledgerDigest: 'b' };
-  expect(() => epochReportOf(torn, null, ['cpu:0'], [])).toThrow('not committed exactly once');
+  expect(() => epochReportOf(torn, null, job, [])).toThrow('not committed exactly once');
 });
 
 test('an evaluation that runs tells its rows, and its end at the rate of the last looks', () => {

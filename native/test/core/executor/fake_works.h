@@ -16,6 +16,7 @@
 #include "core/executor/train_work.h"
 #include "core/ledger/segment.h"
 #include "core/metric/metric.h"
+#include "core/metric/ranking.h"
 
 // Work without graphs and without torch, for tests of the rules: cheap, deterministic, and so
 // touchy that a batch lost, repeated, swapped, or computed on another version ends in other
@@ -268,12 +269,29 @@ class FakeTrainWork : public TrainWork {
       return Status::Ok();
     }
     *result = ShareOf(task.chunk, digest, task.run.nodes);
+    if (!task.kept.empty()) KeepScores(task, digest);
     for (uint32_t chunk = 0; chunk < FakeScratch::kChunks; ++chunk) {
       if (scratch_->row(chunk) == row(chunk)) continue;
       ++torn;
-      result->correct = result->nodes;
+      result->sums.counts[kCorrect] = result->sums.items;
     }
     return Status::Ok();
+  }
+
+  Status Reduce(const ReduceTask& task, const Alive& alive) override {
+    return RankColumns(ScoreTable::In(task.kept, kColumns), task.items, task.chunk, task.chunks,
+                       alive);
+  }
+
+  // The accuracy, or where chunks keep scores the ROC AUC.
+  Judgement Judge(const EvalResult& whole, std::span<std::byte> kept) const override {
+    uint64_t count = 0;
+    for (uint32_t chunk = 0; chunk < FakeScratch::kChunks; ++chunk) count += CountOf(chunk);
+    GNND_CHECK(whole.counts == std::vector<uint64_t>(kCounts, count));
+    const auto correct = static_cast<double>(whole.sums.counts[kCorrect]);
+    if (kept.empty()) return {{correct, static_cast<double>(whole.sums.items)}, {}};
+    const double roc_auc = MeanOf(ScoreTable::In(kept, kColumns).rankings).roc_auc;
+    return {{roc_auc, 1}, {roc_auc}};
   }
 
   void EndEvaluation(const EvalRun&) override {
@@ -299,25 +317,30 @@ class FakeTrainWork : public TrainWork {
   }
 
  private:
+  static uint64_t PartOf(uint64_t whole, uint32_t chunk) {
+    return (whole + FakeScratch::kChunks - 1 - chunk) / FakeScratch::kChunks;
+  }
+  static uint64_t ItemsOf(uint32_t chunk) { return PartOf(kEvaluated, chunk); }
+  static uint64_t CountOf(uint32_t chunk) { return ItemsOf(chunk) * (chunk + 7); }
   // A chunk's part of an evaluation's result.
   static EvalResult ShareOf(uint32_t chunk, uint64_t digest, EvalNodes nodes) {
-    const auto part = [chunk](uint64_t whole) {
-      return (whole + FakeScratch::kChunks - 1 - chunk) / FakeScratch::kChunks;
-    };
+    const auto part = [chunk](uint64_t whole) { return PartOf(whole, chunk); };
     EvalResult result{};
-    result.loss_sum = static_cast<double>(Mix(digest + chunk) % 1000) * 0.1;
-    result.nodes = part(kEvaluated);
-    result.correct = part(CorrectOf(digest, nodes));
+    result.sums.loss = static_cast<double>(Mix(digest + chunk) % 1000) * 0.1;
+    result.sums.items = part(kEvaluated);
+    result.sums.counts[kCorrect] = part(CorrectOf(digest, nodes));
     result.rows = 1;
-    for (uint32_t before = 0; before < chunk; ++before) {
-      result.first_node += (kEvaluated + FakeScratch::kChunks - 1 - before) / FakeScratch::kChunks;
-    }
-    for (uint64_t i = 0; i < result.nodes * kColumns; ++i) {
-      const uint64_t entry = result.first_node * kColumns + i;
-      result.scores.push_back(ScoreOf(digest, nodes, entry));
-      result.outcomes.push_back(OutcomeOf(entry));
-    }
+    result.counts.assign(kCounts, CountOf(chunk));
     return result;
+  }
+  static void KeepScores(const EvalTask& task, uint64_t digest) {
+    const ScoreTable table = ScoreTable::In(task.kept, kColumns);
+    uint64_t first = 0;
+    for (uint32_t before = 0; before < task.chunk; ++before) first += ItemsOf(before);
+    for (uint64_t i = first * kColumns; i < (first + ItemsOf(task.chunk)) * kColumns; ++i) {
+      table.scores[i] = ScoreOf(digest, task.run.nodes, i);
+      table.outcomes[i] = OutcomeOf(i);
+    }
   }
   static float ScoreOf(uint64_t digest, EvalNodes nodes, uint64_t entry) {
     return static_cast<float>(Mix(digest + 100 + 50 * static_cast<uint64_t>(nodes) + entry) % 4);
@@ -330,9 +353,13 @@ class FakeTrainWork : public TrainWork {
   }
 
  public:
-  // Nodes of an evaluation, and columns that they are ranked by.
+  // Nodes of an evaluation, columns that they are ranked by, and the bytes that this takes.
   static constexpr uint64_t kEvaluated = 10;
   static constexpr uint32_t kColumns = 2;
+  static constexpr uint64_t kKeptBytes =
+      kColumns * (ScoreTable::kColumnBytes + kEvaluated * ScoreTable::kEntryBytes);
+  // Integers that a chunk counts.
+  static constexpr uint32_t kCounts = 3;
 
   // Of the validation nodes, pair by pair.
   static double RocAucOf(uint64_t digest) {
@@ -358,7 +385,7 @@ class FakeTrainWork : public TrainWork {
   static double LossOf(uint64_t digest) {
     double sum = 0;
     for (uint32_t chunk = 0; chunk < FakeScratch::kChunks; ++chunk) {
-      sum += ShareOf(chunk, digest, EvalNodes::kValidation).loss_sum;
+      sum += ShareOf(chunk, digest, EvalNodes::kValidation).sums.loss;
     }
     return sum;
   }

@@ -58,11 +58,8 @@ struct FakeJob {
     spec.train_nodes = 3 * batches - 1;  // the last batch is short
     spec.evaluate_every = every_epochs;
     spec.eval_chunks = evaluates ? (FakeScratch::kPhases + 1) * FakeScratch::kChunks : 0;
-    if (ranks) {
-      spec.decides = Metric::kRocAuc;
-      spec.ranked_columns = FakeTrainWork::kColumns;
-      spec.ranked_nodes = FakeTrainWork::kEvaluated;
-    }
+    spec.chunk_counts = FakeTrainWork::kCounts;
+    spec.kept_bytes = ranks ? FakeTrainWork::kKeptBytes : 0;
     spec.early_stop = early_stop;
     spec.low_water = low_water;
     spec.born_ready = born_ready;
@@ -209,13 +206,13 @@ inline Outcome OutcomeOf(const Segment& segment) {
     outcome.digests.emplace_back();
     std::memcpy(&outcome.digests.back(), report.parameters_sha256.data(), sizeof(uint64_t));
     if (!report.evaluation) continue;
-    outcome.val_loss_sums.push_back(report.evaluation->val_loss_sum);
-    if (segment.config().ranked_columns == 0) continue;
-    outcome.roc_aucs.push_back(report.evaluation->metrics[Metric::kRocAuc]);
+    outcome.val_loss_sums.push_back(report.evaluation->record.sums.loss);
+    if (segment.config().kept_bytes == 0) continue;
+    outcome.roc_aucs.push_back(report.evaluation->record.judgement.metrics[0]);
   }
   const auto test_correct = [&segment](uint64_t epoch) {
-    const std::optional<TestReport> test = segment.ReportEpoch(static_cast<uint32_t>(epoch)).test;
-    return test && test->nodes == 10 ? test->correct : ~uint64_t{0};
+    const std::optional<EvalRecord> test = segment.ReportEpoch(static_cast<uint32_t>(epoch)).test;
+    return test && test->sums.items == 10 ? test->sums.counts[kCorrect] : ~uint64_t{0};
   };
   outcome.test_correct_last = test_correct(segment.EpochsToTrain() - 1);
   outcome.test_correct_best = test_correct(*best);

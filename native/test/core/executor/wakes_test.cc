@@ -301,8 +301,7 @@ TEST_CASE("a batch that a step makes due while all Trainers hold later ones wake
     REQUIRE(
         work.ComputeGradient(*sample, 0, committer.ParametersFor(0), segment.gradient(0), &report)
             .ok());
-    segment.hand_in(0) =
-        HandIn{0, 2, id.incarnation, 0, 0, report.sums};
+    segment.hand_in(0) = HandIn{0, 2, id.incarnation, 0, 0, report.sums};
     REQUIRE(self.batches().MarkTrained(0).ok());
     // Asleep again, should the batch given back have woken it.
     REQUIRE(Waits(segment, crew.id(1), Activity::kWaitDue));

@@ -83,6 +83,8 @@ TEST_CASE("a specification that cannot be is refused with the name of its field"
       {"parameter_floats", [](SegmentSpec& s) { s.parameter_floats = 0; }},
       {"num_devices", [](SegmentSpec& s) { s.num_devices = kMaxDevices + 1; }},
       {"max_executors", [](SegmentSpec& s) { s.max_executors = 0; }},
+      {"chunk_counts", [](SegmentSpec& s) { s.chunk_counts = kMaxChunkCounts + 1; }},
+      {"kept_bytes", [](SegmentSpec& s) { s.kept_bytes = uint64_t{1} << 50; }},
       {"early_stop.patience",
        [](SegmentSpec& s) {
          s.early_stop.patience = 1;

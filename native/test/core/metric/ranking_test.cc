@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <random>
 #include <vector>
@@ -100,6 +102,27 @@ TEST_CASE("a column of many is ranked by its own entries") {
   Ranker ranker;
   CHECK(ranker.Rank(scores.data(), outcomes.data(), 3, 2).roc_auc == 1);
   CHECK(ranker.Rank(scores.data() + 1, outcomes.data() + 1, 3, 2).roc_auc == 0);
+}
+
+TEST_CASE("a table lies in as many bytes as its columns and entries take, and is ranked in parts") {
+  constexpr uint64_t kNodes = 3;
+  constexpr uint64_t kColumns = 2;
+  std::vector<std::byte> bytes(kColumns *
+                               (ScoreTable::kColumnBytes + kNodes * ScoreTable::kEntryBytes));
+  const ScoreTable table = ScoreTable::In(bytes, kColumns);
+  REQUIRE(table.scores.size() == kNodes * kColumns);
+  const auto* const end = reinterpret_cast<const std::byte*>(table.outcomes.data() + 6);
+  CHECK(end == bytes.data() + bytes.size());
+  std::ranges::copy(std::vector<float>{1, 9, 2, 8, 3, 7}, table.scores.begin());
+  std::ranges::copy(std::vector<Outcome>{kNo, kNo, kYes, kYes, kYes, kYes}, table.outcomes.begin());
+  const auto alive = [] { return true; };
+  CHECK(RankColumns(table, kNodes, 0, 1, [] { return false; }).code() == Code::kAborted);
+  REQUIRE(RankColumns(table, kNodes, 1, 2, alive).ok());
+  CHECK(table.rankings[0].roc_auc == 0);
+  CHECK(table.rankings[1].average_precision > 0);
+  REQUIRE(RankColumns(table, kNodes, 0, 2, alive).ok());
+  CHECK(table.rankings[0].roc_auc == 1);
+  CHECK(table.rankings[1].roc_auc == 0);
 }
 
 TEST_CASE("means are over columns that have both sorts") {
