@@ -11,16 +11,30 @@ NpyType TypeOfFile(FeatureType type) {
   return type == FeatureType::kFloat16 ? NpyType::kFloat16 : NpyType::kFloat32;
 }
 
-Status ExpectLabels(const NpyArray& array, const DatasetCounts& counts) {
-  switch (counts.task) {
+// How labels.npy holds what a task learns of nodes. Whoever reads an array that is open asks for
+// its type, not for the task.
+struct LabelFormat {
+  NpyType type;
+  bool has_columns;  // [nodes, classes], else [nodes]
+};
+
+LabelFormat LabelFormatOf(Task task) {
+  switch (task) {
     case Task::kClassification:
-      return array.Expect({NpyType::kInt32}, {counts.num_nodes});
+      break;
     case Task::kMultiLabel:
-      return array.Expect({NpyType::kUint8}, {counts.num_nodes, counts.num_classes});
+      return {NpyType::kUint8, true};
     case Task::kRegression:
-      return array.Expect({NpyType::kFloat32}, {counts.num_nodes, counts.num_classes});
+      return {NpyType::kFloat32, true};
   }
-  return Status(Code::kInternal, "no such task");
+  return {NpyType::kInt32, false};
+}
+
+Status ExpectLabels(const NpyArray& array, const DatasetCounts& counts) {
+  const LabelFormat format = LabelFormatOf(counts.task);
+  if (format.has_columns)
+    return array.Expect({format.type}, {counts.num_nodes, counts.num_classes});
+  return array.Expect({format.type}, {counts.num_nodes});
 }
 
 Status ExpectFile(const NpyArray& array, DatasetFile file, const DatasetCounts& counts) {
@@ -64,11 +78,11 @@ Status CheckCounts(const DatasetCounts& counts) {
   GNND_TRY(within("num_nodes", counts.num_nodes, 1, kMaxNodes));
   GNND_TRY(within("num_edges", counts.num_edges, 0, std::numeric_limits<int64_t>::max()));
   GNND_TRY(within("num_features", counts.num_features, 1, kMaxFloats / counts.num_nodes));
-  const uint64_t most_classes = counts.task == Task::kClassification
-                                    ? kMaxClasses
-                                    : std::min(kMaxClasses, kMaxFloats / counts.num_nodes);
+  const bool has_columns = LabelFormatOf(counts.task).has_columns;
+  const uint64_t most_classes =
+      has_columns ? std::min(kMaxClasses, kMaxFloats / counts.num_nodes) : kMaxClasses;
   // A graph on which another graph's model only predicts may have no labels and no classes.
-  const uint64_t fewest_classes = counts.task == Task::kClassification ? 0 : 1;
+  const uint64_t fewest_classes = has_columns ? 1 : 0;
   GNND_TRY(within("num_classes", counts.num_classes, fewest_classes, most_classes));
   GNND_TRY(within("split.train", counts.train, 0, counts.num_nodes));
   GNND_TRY(within("split.val", counts.val, 0, counts.num_nodes));
@@ -116,17 +130,17 @@ Result<Dataset> Dataset::Open(const std::string& folder, const DatasetCounts& co
 }
 
 std::span<const int32_t> Dataset::labels() const {
-  if (counts_.task != Task::kClassification) return {};
+  if (labels_.type() != NpyType::kInt32) return {};
   return labels_.values<int32_t>();
 }
 
 std::span<const uint8_t> Dataset::label_bits() const {
-  if (counts_.task != Task::kMultiLabel) return {};
+  if (labels_.type() != NpyType::kUint8) return {};
   return labels_.values<uint8_t>();
 }
 
 std::span<const float> Dataset::targets() const {
-  if (counts_.task != Task::kRegression) return {};
+  if (labels_.type() != NpyType::kFloat32) return {};
   return labels_.values<float>();
 }
 

@@ -198,19 +198,19 @@ class Validator {
     const NpyArray* array = Find(DatasetFile::kLabels);
     if (array == nullptr) return;
     const std::string count = std::to_string(counts_.num_classes);
-    switch (counts_.task) {
-      case Task::kClassification: {
+    switch (array->type()) {
+      case NpyType::kInt32: {
         const auto num_classes = static_cast<int32_t>(counts_.num_classes);
         const auto bad = [=](int32_t label) { return label < -1 || label >= num_classes; };
         const auto show = [](int32_t label) { return std::to_string(label); };
         return CheckLabels<int32_t>("must be -1 or below the " + count + " classes", bad, show);
       }
-      case Task::kMultiLabel: {
+      case NpyType::kUint8: {
         const auto bad = [](uint8_t label) { return label > 1 && label != kUnknownLabel; };
         const auto show = [](uint8_t label) { return std::to_string(label); };
         return CheckLabels<uint8_t>("must be 0, 1 or 255 for not known", bad, show);
       }
-      case Task::kRegression: {
+      default: {
         const auto bad = [](float target) { return std::isinf(target); };
         const auto show = [](float target) { return FloatText(target); };
         return CheckLabels<float>("must be finite, or nan for not known", bad, show);
@@ -237,9 +237,9 @@ class Validator {
 
   // Whether anything is known about the node's label, so that a loss can be computed for it.
   bool IsLabelled(const NpyArray& labels, uint64_t node) const {
-    if (counts_.task == Task::kClassification) return labels.values<int32_t>()[node] != -1;
+    if (labels.type() == NpyType::kInt32) return labels.values<int32_t>()[node] != -1;
     const uint64_t width = counts_.num_classes;
-    if (counts_.task == Task::kMultiLabel) {
+    if (labels.type() == NpyType::kUint8) {
       const auto row = labels.values<uint8_t>().subspan(node * width, width);
       return std::any_of(row.begin(), row.end(), [](uint8_t bit) { return bit != kUnknownLabel; });
     }
@@ -247,16 +247,10 @@ class Validator {
     return std::any_of(row.begin(), row.end(), [](float target) { return !std::isnan(target); });
   }
 
-  std::string LabelledRule() const {
-    switch (counts_.task) {
-      case Task::kClassification:
-        return "must be nodes with a label";
-      case Task::kMultiLabel:
-        return "must be nodes of which a label is known";
-      case Task::kRegression:
-        return "must be nodes of which a target is known";
-    }
-    return "";
+  static const char* LabelledRule(NpyType labels) {
+    if (labels == NpyType::kInt32) return "must be nodes with a label";
+    if (labels == NpyType::kUint8) return "must be nodes of which a label is known";
+    return "must be nodes of which a target is known";
   }
 
   void CheckSplit(DatasetFile file) {
@@ -273,7 +267,7 @@ class Validator {
     Rule range{"must be node ids from 0 to " + std::to_string(num_nodes - 1), "", 0};
     Rule ascending{"must ascend", "", 0};
     Rule unique{"must not repeat a node (a mask is of type bool)", "", 0};
-    Rule labelled{LabelledRule(), "", 0};
+    Rule labelled{labels == nullptr ? "" : LabelledRule(labels->type()), "", 0};
     ForRanges(*array, [&](uint64_t from, uint64_t to) {
       const uint64_t second = std::max<uint64_t>(from, 1);
       Apply(&range, from, to, [&](uint64_t i) { return !is_node(i); }, show);

@@ -63,14 +63,10 @@ class Propagation {
  private:
   Status WriteNodes() {
     GNND_TRY(folder_.WriteArray(kNodesFile, NpyType::kUint32, std::span<const uint32_t>(order_)));
-    switch (dataset_.counts().task) {
-      case Task::kMultiLabel:
-        return WriteTargets(dataset_.label_bits(), NpyType::kUint8);
-      case Task::kRegression:
-        return WriteTargets(dataset_.targets(), NpyType::kFloat32);
-      case Task::kClassification:
-        break;
+    if (!dataset_.label_bits().empty()) {
+      return WriteTargets(dataset_.label_bits(), NpyType::kUint8);
     }
+    if (!dataset_.targets().empty()) return WriteTargets(dataset_.targets(), NpyType::kFloat32);
     std::vector<int32_t> labels;
     labels.reserve(order_.size());
     for (const uint32_t node : order_) labels.push_back(dataset_.labels()[node]);
