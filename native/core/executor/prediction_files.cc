@@ -42,21 +42,6 @@ Status WriteNodes(const std::string& path, std::span<const uint32_t> nodes) {
   return file.Commit();
 }
 
-void Softmax(std::span<const float> logits, std::span<float> shares) {
-  const double largest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(logit - largest);
-  for (size_t c = 0; c < logits.size(); ++c) {
-    shares[c] = static_cast<float>(std::exp(logits[c] - largest) / sum);
-  }
-}
-
-void Sigmoid(std::span<const float> logits, std::span<float> shares) {
-  for (size_t c = 0; c < logits.size(); ++c) {
-    shares[c] = static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logits[c]))));
-  }
-}
-
 }  // namespace
 
 Status PredictionFiles::OpenFile(const std::string& path, const std::string& header, uint64_t bytes,
@@ -76,26 +61,24 @@ Status PredictionFiles::OpenFile(const std::string& path, const std::string& hea
 }
 
 Result<PredictionFiles> PredictionFiles::Open(const PredictionPlace& place, const Nodes& targets,
-                                              uint32_t classes) {
-  PredictionFiles files;
+                                              const Predictions& predictions) {
+  PredictionFiles files(predictions);
   const uint64_t rows = targets.nodes.size();
-  files.classes_ = classes;
-  files.task_ = place.task;
-  files.kind_ = Predictions(place.task, classes);
+  const uint64_t outputs = predictions.outputs();
   const std::string out = place.folder + "/out/";
   files.journal_.path = place.folder + "/chunks.bin";
   files.journal_.fd =
       UniqueFd(open(files.journal_.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!files.journal_.fd.valid()) return SystemError(Code::kIo, "opening " + files.journal_.path);
   if (!targets.are_all) GNND_TRY(WriteNodes(out + "nodes.npy", targets.nodes));
-  const uint64_t wide[] = {rows, classes};
+  const uint64_t wide[] = {rows, outputs};
   const auto rows_of = [&](const char* name, File* file) {
-    return OpenFile(out + name, NpyHeader(NpyType::kFloat32, wide), rows * classes * sizeof(float),
+    return OpenFile(out + name, NpyHeader(NpyType::kFloat32, wide), rows * outputs * sizeof(float),
                     file);
   };
   GNND_TRY(OpenFile(out + "predictions.npy",
-                    NpyHeader(files.kind_.type(), files.kind_.ShapeOf(rows)),
-                    rows * files.kind_.bytes_per_node(), &files.predictions_));
+                    NpyHeader(predictions.rule().predicted_type(), predictions.ShapeOf(rows)),
+                    rows * predictions.bytes_per_node(), &files.predictions_));
   if (place.logits) GNND_TRY(rows_of("logits.npy", &files.logits_));
   if (place.probabilities) GNND_TRY(rows_of("probabilities.npy", &files.probabilities_));
   return files;
@@ -113,22 +96,22 @@ Result<std::optional<uint64_t>> PredictionFiles::Done(uint32_t word) const {
 }
 
 Status PredictionFiles::Write(uint64_t first, std::span<const float> logits) {
-  const uint64_t rows = logits.size() / classes_;
+  const uint64_t outputs = kind_.outputs();
+  const uint64_t rows = logits.size() / outputs;
   shares_.resize(probabilities_.fd.valid() ? logits.size() : 0);
   for (uint64_t r = 0; r < rows; ++r) {
-    const auto row = logits.subspan(r * classes_, classes_);
+    const auto row = logits.subspan(r * outputs, outputs);
     if (!std::all_of(row.begin(), row.end(), [](float logit) { return std::isfinite(logit); })) {
       return Status(Code::kNumericDivergence,
                     "a logit of row " + std::to_string(first + r) + " is not finite");
     }
     if (shares_.empty()) continue;
-    const auto shares = std::span(shares_).subspan(r * classes_, classes_);
-    if (task_ == Task::kClassification) Softmax(row, shares);
-    if (task_ != Task::kClassification) Sigmoid(row, shares);
+    const auto shares = std::span(shares_).subspan(r * outputs, outputs);
+    kind_.rule().Probabilities(row, shares);
   }
   predicted_.clear();
   kind_.Append(logits, &predicted_);
-  const uint64_t at = first * classes_ * sizeof(float);
+  const uint64_t at = first * outputs * sizeof(float);
   GNND_TRY(WriteAt(predictions_.fd.get(), predictions_.data_at + first * kind_.bytes_per_node(),
                    predicted_, predictions_.path));
   GNND_FAILPOINT("predict.writing");

@@ -11,6 +11,7 @@
 #include "core/base/status.h"
 #include "core/executor/predictions.h"
 #include "core/executor/train_work.h"
+#include "core/graph/dataset.h"
 
 // What an inference leaves: rows of its nodes in .npy files, written chunk by chunk by any number
 // of Trainers, and a journal of the chunks that are done. A chunk is a pure function of the job, so
@@ -47,14 +48,13 @@ class PredictionFiles {
     bool are_all = false;
   };
   static Result<PredictionFiles> Open(const PredictionPlace& place, const Nodes& targets,
-                                      uint32_t classes);
+                                      const Predictions& predictions);
 
   // Rows of a chunk that is done; none: it is to be computed. `word` is as in the ledger.
   Result<std::optional<uint64_t>> Done(uint32_t word) const;
 
-  // Rows [first, first + logits.size() / classes): what they predict (predictions.h); logits and
-  // probabilities (softmax of classes, the sigmoid of each label, in double precision) where they
-  // are wanted.
+  // Writes rows [first, first + logits.size() / outputs): what they predict, and their logits and
+  // probabilities where these are wanted.
   // kNumericDivergence when a logit is not finite.
   Status Write(uint64_t first, std::span<const float> logits);
 
@@ -88,11 +88,10 @@ class PredictionFiles {
     std::string path;
     uint64_t data_at = 0;  // bytes of the header
   };
+  explicit PredictionFiles(const Predictions& predictions) : kind_(predictions) {}
   static Status OpenFile(const std::string& path, const std::string& header, uint64_t bytes,
                          File* file);
 
-  uint32_t classes_ = 0;
-  Task task_ = Task::kClassification;
   Predictions kind_;
   File journal_;
   File predictions_;

@@ -13,6 +13,7 @@
 #include "test/support/npy_files.h"
 #include "test/train/partition.h"
 #include "train/tasks/row_targets.h"
+#include "train/tasks/task.h"
 #include "train/work/torch_work.h"
 
 namespace gnnd {
@@ -135,7 +136,8 @@ TEST_CASE("a logit that is not finite ends an inference") {
   test::TempFolder folder;
   std::filesystem::create_directories(folder.path() + "/out");
   const std::vector<uint32_t> nodes = {0, 1};
-  auto files = PredictionFiles::Open({folder.path(), false, false}, {nodes, true}, 2);
+  auto files = PredictionFiles::Open({folder.path(), false, false}, {nodes, true},
+                                     Predictions(ClassesOfNodes(), 2));
   REQUIRE(files.ok());
   CHECK(files->Write(0, std::vector<float>{1, 2, 3, NAN}).code() == Code::kNumericDivergence);
   CHECK(!files->Done(0)->has_value());

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <iterator>
+#include <cmath>
 #include <numeric>
 
 #include "core/kernels/loss.h"
@@ -30,6 +30,22 @@ class Classes final : public NodeTask {
     std::ranges::transform(nodes, rows->labels.begin(), [&targets](uint32_t node) {
       return static_cast<uint32_t>(targets.labels[node]);
     });
+  }
+
+  // The class of the largest output, the first of equals.
+  NpyType predicted_type() const override { return NpyType::kInt64; }
+  bool predicts_columns() const override { return false; }
+  void Predict(std::span<const float> logits, std::vector<std::byte>* to) const override {
+    AppendElement(static_cast<int64_t>(ArgMax(logits)), to);
+  }
+  // Softmax.
+  void Probabilities(std::span<const float> logits, std::span<float> shares) const override {
+    const double largest = *std::ranges::max_element(logits);
+    double sum = 0;
+    for (const float logit : logits) sum += std::exp(logit - largest);
+    for (size_t c = 0; c < logits.size(); ++c) {
+      shares[c] = static_cast<float>(std::exp(logits[c] - largest) / sum);
+    }
   }
 
   void Begin(const NodeTargets& targets, EvalResult* result) const override {

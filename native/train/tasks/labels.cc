@@ -41,6 +41,19 @@ class Labels final : public NodeTask {
     }
   }
 
+  // 1 for each label that is the likelier to be there: its output is above 0.
+  NpyType predicted_type() const override { return NpyType::kUint8; }
+  bool predicts_columns() const override { return true; }
+  void Predict(std::span<const float> logits, std::vector<std::byte>* to) const override {
+    for (const float logit : logits) AppendElement(static_cast<uint8_t>(logit > 0 ? 1 : 0), to);
+  }
+  // The sigmoid of each.
+  void Probabilities(std::span<const float> logits, std::span<float> shares) const override {
+    std::ranges::transform(logits, shares.begin(), [](float logit) {
+      return static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logit))));
+    });
+  }
+
   void Begin(const NodeTargets& targets, EvalResult* result) const override {
     result->counts.resize(targets.width * kCountsPerClass);
   }

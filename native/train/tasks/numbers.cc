@@ -43,6 +43,16 @@ class Numbers final : public NodeTask {
     for (const uint32_t node : nodes) to = std::ranges::copy(ValuesOf(targets, node), to).out;
   }
 
+  // The outputs themselves.
+  NpyType predicted_type() const override { return NpyType::kFloat32; }
+  bool predicts_columns() const override { return true; }
+  void Predict(std::span<const float> outputs, std::vector<std::byte>* to) const override {
+    for (const float output : outputs) AppendElement(output, to);
+  }
+  void Probabilities(std::span<const float>, std::span<float>) const override {
+    GNND_CHECK(false);  // the spec's rules refuse them
+  }
+
   void Begin(const NodeTargets&, EvalResult*) const override {}
 
   void Count(const NodeTargets& targets, uint64_t node, std::span<const float> outputs,

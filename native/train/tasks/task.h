@@ -5,18 +5,18 @@
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/executor/predictions.h"
 #include "core/graph/npy.h"
 #include "train/tasks/node_targets.h"
 
 namespace gnnd {
 
 // What is learnt of nodes: a class each (classes.cc), several labels (labels.cc) or numbers
-// (numbers.cc). A task reads what is known of nodes, says how far a model's outputs are from it,
-// and how classes are balanced. It has no state: the data are in NodeTargets.
-class NodeTask {
+// (numbers.cc). A task reads what is known of nodes, says what a model's outputs predict and how
+// far they are from what is known, and how classes are balanced. It has no state: the data are in
+// NodeTargets.
+class NodeTask : public PredictionRule {
  public:
-  virtual ~NodeTask() = default;
-
   // Nodes of the targets; `width` is above 0.
   virtual uint64_t Rows(const NodeTargets& targets) const = 0;
   // Makes the targets those of a file of so many rows and `targets->width` columns.

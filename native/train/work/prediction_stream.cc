@@ -12,6 +12,7 @@
 #include "core/base/memfd.h"
 #include "core/executor/predictions.h"
 #include "core/graph/npy.h"
+#include "train/tasks/task.h"
 
 namespace gnnd {
 namespace {
@@ -94,7 +95,7 @@ Status StreamPredictions(TorchWork* work, const PredictionRequest& request) {
   }
   GNND_TRY(
       writer.Npy("logits.npy", NpyType::kFloat32, std::array{rows, uint64_t{request.classes}}));
-  const Predictions kind(request.task, request.classes);
+  const Predictions kind(TaskOf(request.task), request.classes);
   std::vector<std::byte> predictions;
   predictions.reserve(rows * kind.bytes_per_node());
   Status written;
@@ -114,7 +115,7 @@ Status StreamPredictions(TorchWork* work, const PredictionRequest& request) {
   const Status predicted = work->Predict(request.parameters, request.nodes, alive, take);
   GNND_TRY(written);
   GNND_TRY(predicted);
-  GNND_TRY(writer.Npy("predictions.npy", kind.type(), kind.ShapeOf(rows)));
+  GNND_TRY(writer.Npy("predictions.npy", kind.rule().predicted_type(), kind.ShapeOf(rows)));
   GNND_TRY(writer.Data(predictions));
   return writer.Progress(1);
 }

@@ -31,7 +31,7 @@ struct PredictionRequest {
 };
 
 // Writes, in this order, nodes.npy (int64 [n]) unless all_nodes, logits.npy (float32 [n, classes])
-// and predictions.npy (core/executor/predictions.h), with frames of progress between them.
+// and predictions.npy (of the task, train/tasks/task.h), with frames of progress between them.
 // kInvalidArgument as TorchWork::Predict, or when the parameters are not as many as the model's;
 // kAborted when the reader is gone; kIo when writing fails otherwise.
 Status StreamPredictions(TorchWork* work, const PredictionRequest& request);

@@ -32,6 +32,7 @@
 #include "train/ops/torch_threads.h"
 #include "train/ops/workspace.h"
 #include "train/tasks/losses.h"
+#include "train/tasks/task.h"
 #include "train/work/guarded.h"
 
 namespace gnnd {
@@ -91,7 +92,8 @@ class RowsWork final : public TorchWork {
     if (options_.predictions.folder.empty()) return Status::Ok();
     targets_ = GNND_VALUE(RowTargets::Of(options_.predicted, files_.nodes.values<uint32_t>()));
     predictions_ = GNND_VALUE(PredictionFiles::Open(
-        options_.predictions, {targets_.nodes, targets_.are_all}, options_.model.out_dim));
+        options_.predictions, {targets_.nodes, targets_.are_all},
+        Predictions(TaskOf(options_.predictions.task), options_.model.out_dim)));
     return Status::Ok();
   }
 

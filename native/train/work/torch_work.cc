@@ -33,6 +33,7 @@
 #include "train/ops/torch_threads.h"
 #include "train/ops/workspace.h"
 #include "train/tasks/losses.h"
+#include "train/tasks/task.h"
 #include "train/work/guarded.h"
 
 namespace gnnd {
@@ -319,9 +320,9 @@ Status Work::UseSamples() {
 
 Status Work::UsePredictions() {
   if (options_.predictions.folder.empty()) return Status::Ok();
-  predictions_ = GNND_VALUE(PredictionFiles::Open(options_.predictions,
-                                                  {options_.predicted_nodes, options_.predicts_all},
-                                                  options_.model.out_dim));
+  predictions_ = GNND_VALUE(PredictionFiles::Open(
+      options_.predictions, {options_.predicted_nodes, options_.predicts_all},
+      Predictions(TaskOf(options_.predictions.task), options_.model.out_dim)));
   evaluator_.PredictInto(&*predictions_);
   if (sampled_) sampled_->PredictInto(&*predictions_);
   return Status::Ok();

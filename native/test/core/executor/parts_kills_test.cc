@@ -147,6 +147,19 @@ constexpr uint32_t kClasses = 3;
 constexpr uint32_t kChunks = 4;
 constexpr uint32_t kRowsOfChunk = 5;
 
+// The first output, and all of them as their probabilities.
+class FirstOutput final : public PredictionRule {
+ public:
+  NpyType predicted_type() const override { return NpyType::kFloat32; }
+  bool predicts_columns() const override { return false; }
+  void Predict(std::span<const float> outputs, std::vector<std::byte>* to) const override {
+    AppendElement(outputs[0], to);
+  }
+  void Probabilities(std::span<const float> outputs, std::span<float> shares) const override {
+    std::ranges::copy(outputs, shares.begin());
+  }
+};
+
 std::vector<float> LogitsOf(uint32_t chunk) {
   std::vector<float> logits(size_t{kRowsOfChunk} * kClasses);
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -156,10 +169,11 @@ std::vector<float> LogitsOf(uint32_t chunk) {
 }
 
 int PredictInto(const std::string& folder) {
+  static const FirstOutput kRule;
   std::vector<uint32_t> nodes(kChunks * kRowsOfChunk);
   for (uint32_t v = 0; v < nodes.size(); ++v) nodes[v] = 2 * v;
   Result<PredictionFiles> files =
-      PredictionFiles::Open({folder, true, true}, {nodes, false}, kClasses);
+      PredictionFiles::Open({folder, true, true}, {nodes, false}, Predictions(kRule, kClasses));
   if (!files.ok()) return 1;
   for (uint32_t chunk = 0; chunk < kChunks; ++chunk) {
     EvalResult result{};
