@@ -71,13 +71,13 @@ Result<bool> Committer::TryApply(uint64_t timeout_ns) {
   if (!self_.batches().HeadGroupTrained(segment_.Version())) return false;
   if (!Lock(timeout_ns)) return false;
   GNND_FAILPOINT("apply.locked");
-  // Again, under the lock: a former owner may have committed it, and only then died or unlocked.
+  // Again, under the lock: a former owner may have committed it before it died or unlocked.
   const uint64_t version = segment_.Version();
   if (!self_.batches().HeadGroupTrained(version)) {
     Unlock();
     return false;
   }
-  self_.EndWait();  // what follows is work, and counted once
+  self_.EndWait();  // the rest is work, and counted once
   self_.Progress(Stage::kApply, segment_.shape().FirstBatch(version));
   const uint64_t start_ns = MonotonicNs();
   const Status applied = ApplyHeadGroup(version);
@@ -221,7 +221,7 @@ void Committer::WriteBest(uint64_t epoch, std::optional<uint64_t> before) {
   entry.best_buffer = 0;
   if (before) {
     const EpochEntry& last = segment_.epoch(*before);
-    // Without a node to compare them by, the latest parameters are the best that are known.
+    // Without a node to compare by, the latest parameters count as the best.
     const bool compares = entry.val.sums.items > 0;
     if (compares && !Exceeds(QualityOf(entry), QualityOf(segment_.epoch(last.best_epoch)))) {
       entry.best_epoch = last.best_epoch;
@@ -243,7 +243,7 @@ void Committer::WriteStop(uint64_t epoch, std::optional<uint64_t> before) {
     const uint64_t last = segment_.epoch(*before).stop_reference;
     reference = NextReference(rule, epoch, QualityOf(entry), last, QualityOf(segment_.epoch(last)));
   }
-  // With every_epochs 0 there is only the one at the end.
+  // With every_epochs 0 only the evaluation at the end exists.
   const uint64_t every = std::max<uint64_t>(1, segment_.config().evaluate_every);
   entry.stop_reference = static_cast<uint32_t>(reference);
   entry.stops = StopsAfter(rule, (epoch - reference + every - 1) / every) ? 1 : 0;

@@ -26,7 +26,7 @@ Status SyncData(int fd, const std::string& what) {
   return fdatasync(fd) == 0 ? Status::Ok() : SystemError(Code::kIo, "syncing " + what);
 }
 
-// Ascending node ids as int64, unless the file is there: it appears whole.
+// Writes ascending node ids as int64 unless the file exists: it appears whole.
 Status WriteNodes(const std::string& path, std::span<const uint32_t> nodes) {
   if (access(path.c_str(), F_OK) == 0) return Status::Ok();
   AtomicFile file(path);
@@ -134,8 +134,8 @@ Status PredictionFiles::Finish(uint32_t word, uint64_t rows, int scratch) const 
   if (pread(journal_.fd.get(), &mark, sizeof(mark), static_cast<off_t>(at)) < 0) {
     return SystemError(Code::kIo, "reading " + journal_.path);
   }
-  // Not synced: a mark that a dying host forgets costs its chunk once more, and no mark outlives
-  // what it vouches for.
+  // Not synced: a mark that is lost with its host repeats one chunk, and no mark is on the disk
+  // before the rows that it vouches for.
   mark = {static_cast<uint32_t>(rows) + 1, mark.times + 1};
   GNND_TRY(WriteAt(journal_.fd.get(), at, std::as_bytes(std::span(&mark, 1)), journal_.path));
   GNND_FAILPOINT("predict.after_mark");

@@ -13,10 +13,10 @@
 #include "core/executor/train_work.h"
 #include "core/graph/dataset.h"
 
-// What an inference leaves: rows of its nodes in .npy files, written chunk by chunk by any number
-// of Trainers, and a journal of the chunks that are done. A chunk is a pure function of the job, so
-// one that is done again writes the same bytes to the same place, and one that the journal has is
-// never done again, not by a later attempt either.
+// The results of an inference: rows of its nodes in .npy files, written chunk by chunk by any
+// number of Trainers, and a journal of the chunks that are done. A chunk is a pure function of the
+// job, so a repeated chunk writes the same bytes to the same place, and a chunk in the journal is
+// never repeated, not even by a later attempt.
 //
 // In the folder: chunks.bin, the journal; out/predictions.npy, out/logits.npy,
 // out/probabilities.npy, out/nodes.npy, which only become a result once all chunks are done
@@ -34,15 +34,15 @@ struct PredictionPlace {
 // One entry of the journal. All zero: the chunk is not done.
 struct ChunkMark {
   uint32_t rows_and_one = 0;  // rows that the chunk computed, plus one
-  uint32_t times = 0;         // that it was computed whole: more than 1 would be a bug
+  uint32_t times = 0;         // how often it was computed whole: more than 1 would be a bug
 };
 
-// Every Trainer has one; used by one thread. The files are opened by all of them and are the same
-// size from the first moment on, so it does not matter who comes first.
+// Every Trainer has one; used by one thread. All Trainers open the files, which have their final
+// size from the first moment on, so their order does not matter.
 class PredictionFiles {
  public:
-  // `nodes`: ascending, each once. Where they are all of the graph's, nodes.npy says nothing and is
-  // not written. kIo, kDiskFull.
+  // `nodes`: ascending and distinct. If they are all of the graph's, nodes.npy is not written. kIo,
+  // kDiskFull.
   struct Nodes {
     std::span<const uint32_t> nodes{};
     bool are_all = false;
@@ -50,7 +50,7 @@ class PredictionFiles {
   static Result<PredictionFiles> Open(const PredictionPlace& place, const Nodes& targets,
                                       const Predictions& predictions);
 
-  // Rows of a chunk that is done; none: it is to be computed. `word` is as in the ledger.
+  // Rows of a chunk that is done; none if it must be computed. `word` is as in the ledger.
   Result<std::optional<uint64_t>> Done(uint32_t word) const;
 
   // Writes rows [first, first + logits.size() / outputs): what they predict, and their logits and
@@ -58,8 +58,8 @@ class PredictionFiles {
   // kNumericDivergence when a logit is not finite.
   Status Write(uint64_t first, std::span<const float> logits);
 
-  // The chunk is computed. What it wrote, and what lies in `scratch` (< 0: nothing), reaches the
-  // disk before the mark.
+  // Marks a computed chunk. Its rows, and the content of `scratch` (< 0: nothing), reach the disk
+  // before the mark.
   Status Finish(uint32_t word, uint64_t rows, int scratch) const;
 
   // One chunk of an inference: `compute` fills the result in, unless the journal has the chunk.
@@ -86,7 +86,7 @@ class PredictionFiles {
   struct File {
     UniqueFd fd;
     std::string path;
-    uint64_t data_at = 0;  // bytes of the header
+    uint64_t data_at = 0;  // offset of the first row, after the header
   };
   explicit PredictionFiles(const Predictions& predictions) : kind_(predictions) {}
   static Status OpenFile(const std::string& path, const std::string& header, uint64_t bytes,
@@ -95,8 +95,8 @@ class PredictionFiles {
   Predictions kind_;
   File journal_;
   File predictions_;
-  File logits_;         // no descriptor: not wanted
-  File probabilities_;  // likewise
+  File logits_;         // no descriptor: not requested
+  File probabilities_;  // no descriptor: not requested
   std::vector<std::byte> predicted_;
   std::vector<float> shares_;
 };

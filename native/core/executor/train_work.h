@@ -12,36 +12,36 @@
 #include "core/feature/feature_store.h"
 #include "core/ledger/evaluation.h"
 
-// What a Trainer computes, apart from when: the Trainer loop (trainer_loop.h) decides which batch
-// is due and what is committed; an implementation of this interface does the arithmetic. The
-// product's is train/work/torch_work.h; tests of the segment's rules use one that needs no torch.
+// A Trainer's computation without its scheduling: the Trainer loop (trainer_loop.h) decides which
+// batch is due and what is committed; an implementation of this interface does the arithmetic. The
+// product's are in train/work; tests of the segment's rules use one that needs no torch.
 //
-// Every function is a pure function of its arguments and of what Extract read: the same inputs give
+// Every function is a pure function of its arguments and of Extract's input: the same inputs give
 // the same bits, whichever Trainer and whichever thread runs it. All calls come from one thread,
 // except that Extract may come from a second one: one Extract at a time, and never into the buffer
 // that a ComputeGradient is reading.
 
 namespace gnnd {
 
-// What an ExtractReport and a BatchReport say of history (core/history).
+// The part of an ExtractReport and a BatchReport about history (core/history).
 struct HistoryReport {
   uint64_t look_ups = 0;
-  uint64_t level_hits[kHistoryBuckets] = {};  // of level 1 and on
-  uint64_t ages[kHistoryBuckets] = {};        // of these, by eighths of the oldest that may be
-  uint64_t pruned_rows = 0;                   // of the sample's input nodes
+  uint64_t level_hits[kHistoryBuckets] = {};  // hits by level, from level 1 on
+  uint64_t ages[kHistoryBuckets] = {};        // hits by age, in eighths of the largest
+  uint64_t pruned_rows = 0;                   // input nodes that were not read
   uint64_t prune_ns = 0;
 };
 inline constexpr double kSimilarCosine = 0.8;
 struct HistoryUpdate {
   uint64_t admitted = 0;
   uint64_t evicted = 0;
-  uint64_t rows = 0;         // places of the buffer that were ever written
-  uint64_t overwritten = 0;  // embeddings lost so far for want of places
-  // Rows that were computed although an older embedding was there, compared with it.
+  uint64_t rows = 0;         // places of the buffer ever written
+  uint64_t overwritten = 0;  // embeddings lost so far for lack of places
+  // Rows that were computed although an older embedding was stored, compared with it.
   uint64_t compared = 0;
-  uint64_t similar = 0;            // of a cosine of at least kSimilarCosine
-  uint64_t cosine_millionths = 0;  // their sum, negative ones as 0
-  uint64_t lag = 0;                // sum of the older ones' ages, in versions
+  uint64_t similar = 0;            // rows with a cosine of at least kSimilarCosine
+  uint64_t cosine_millionths = 0;  // sum of the cosines, negative ones as 0
+  uint64_t lag = 0;                // sum of the stored embeddings' ages, in versions
   uint64_t ns = 0;
 };
 
@@ -53,9 +53,9 @@ struct BatchReport {
 
 // How a chunk of an evaluation was computed.
 struct ChunkReport {
-  bool was_done = false;   // by an earlier attempt: nothing was done now
-  bool on_device = false;  // on one with memory of its own
-  uint64_t device_ns = 0;  // there, from the first of its operations to the last one's end
+  bool was_done = false;   // an earlier attempt did it, so nothing was done now
+  bool on_device = false;  // on a device with memory of its own
+  uint64_t device_ns = 0;  // time there, from the first operation to the end of the last
   DeviceUse device{};
 };
 
@@ -65,7 +65,7 @@ struct EvalTask {
   uint32_t phase = 0;
   uint32_t chunk = 0;
   std::span<std::byte> kept{};    // memory that all Trainers share, for the last phase; or none
-  ChunkReport* report = nullptr;  // filled in, where somebody wants to know
+  ChunkReport* report = nullptr;  // filled in unless it is null
 };
 
 // One chunk of the last phase, which works up what chunks have kept.
@@ -76,11 +76,11 @@ struct ReduceTask {
   uint32_t chunks = 0;
 };
 
-// Parameters as they lie in memory, and which they are: within a job equal `version` and `lag` mean
-// equal floats, whoever holds them and wherever they lie. So a device copies only what it has not.
+// Parameters in memory, and their identity: within a job equal `version` and `lag` mean equal
+// floats, whoever holds them and wherever they lie. So a device copies only what it lacks.
 struct ParametersView {
-  uint64_t version = 0;  // updates that they have seen
-  uint64_t lag = 0;  // further updates that they were predicted for (PredictParameters); 0 = none
+  uint64_t version = 0;  // updates made so far
+  uint64_t lag = 0;      // updates predicted ahead (PredictParameters); 0 = none
   std::span<const float> floats{};
 
   bool SameAs(const ParametersView& other) const {
@@ -90,9 +90,9 @@ struct ParametersView {
 
 // The gradient of a batch in its ring entry.
 struct GradientView {
-  uint64_t batch = 0;  // counted over the job
-  // Written by this very TrainWork, the last time that it computed this batch: what it kept of that
-  // is what lies here.
+  uint64_t batch = 0;  // numbered over the job
+  // Whether this very TrainWork wrote it, the last time that it computed this batch, so that its
+  // own copy of the gradient is equal.
   bool is_own = false;
   std::span<const float> floats{};
 };
@@ -100,7 +100,7 @@ struct GradientView {
 // One optimizer step: from `version` to `version` + 1.
 struct StepView {
   uint64_t version = 0;
-  uint64_t num_items = 0;                     // of all gradients
+  uint64_t num_items = 0;                     // items of all gradients together
   std::span<const GradientView> gradients{};  // each a sum over items; added in this order
   std::span<const float> parameters_in{};
   std::span<const float> optimizer_in{};
@@ -108,58 +108,58 @@ struct StepView {
   std::span<float> optimizer_out{};
 };
 
-// Says that its caller is alive; false: give up.
+// Reports that its caller is alive; false: give up.
 using Alive = std::function<bool()>;
 
-// Batches that an implementation holds extracted: the present one and the next one.
+// Number of batches that an implementation holds extracted: the present one and the next one.
 inline constexpr uint32_t kExtractBuffers = 2;
 
-// What an Extract did, and what there is to extract from.
+// The report of an Extract, and about its sources.
 struct ExtractReport {
   TierTraffic traffic;               // rows of the sample's input nodes
-  uint64_t cache_rows = 0;           // of the Trainer's cache, as large as it ever is
-  uint64_t cache_given_up_rows = 0;  // of these, whose memory embeddings have taken
-  uint64_t cache_fill_ns = 0;        // once, when it was made
-  uint64_t work_bytes = 0;           // memory that batches have taken so far, the cache aside
-  // Of rows beyond a device's own cache: those that the device read from the host's memory by
-  // itself, and those that the host gathered and copied to it.
+  uint64_t cache_rows = 0;           // largest size of the Trainer's cache
+  uint64_t cache_given_up_rows = 0;  // rows of it whose memory embeddings took
+  uint64_t cache_fill_ns = 0;        // time to fill the cache, reported once
+  uint64_t work_bytes = 0;           // memory of batches so far, without the cache
+  // Rows beyond a device's own cache: those that the device read from the host's memory by itself,
+  // and those that the host gathered and copied to it.
   uint64_t bus_rows = 0;
   uint64_t bus_bytes = 0;
   uint64_t staged_rows = 0;
   uint64_t staged_bytes = 0;
-  uint64_t row_wait_ns = 0;  // what a placement's costs come to for what the device did not hold
-  uint64_t device_ns = 0;    // as of a BatchReport
+  uint64_t row_wait_ns = 0;  // time by a placement's costs for rows that the device lacked
+  uint64_t device_ns = 0;    // as in BatchReport
   DeviceUse device{};
   HistoryReport history{};
 };
 
-// Where a batch stands in the order of steps.
+// A batch's place in the order of steps.
 struct BatchPoint {
-  uint64_t version = 0;         // that it is computed on
-  uint32_t place = 0;           // in its group
-  uint32_t batches_before = 0;  // of the group that was committed as `version`; 0 of the first
+  uint64_t version = 0;         // the version on which it is computed
+  uint32_t place = 0;           // index in its group
+  uint32_t batches_before = 0;  // in the group whose commit made `version`; 0 of the first
 };
 
 class TrainWork {
  public:
   virtual ~TrainWork() = default;
 
-  // Whether what is extracted depends on the steps before: Extract then comes once its batch is
-  // due, on the thread of ComputeGradient, after this, which says which batch it is.
+  // Whether extraction depends on the steps before: then Extract is called once its batch is due,
+  // on the thread of ComputeGradient, after BringHistoryTo, which says which batch it is.
   virtual bool keeps_history() const { return false; }
   virtual Status BringHistoryTo(const BatchPoint&) { return Status::Ok(); }
 
-  // Version 0 of the parameters, from the job's random seed. Padding is set to zero.
+  // Makes version 0 of the parameters from the job's random seed. Padding is set to zero.
   virtual void InitParameters(std::span<float> parameters) = 0;
 
   // E: reads the sample's features and labels into memory of its own, the buffer of this number
-  // (below kExtractBuffers), in place of what that held. Its record may be released only after
-  // ComputeGradient of the same batch returned. `report` stays as it is where no feature is read.
+  // (below kExtractBuffers), replacing its content. Its record may be released only after
+  // ComputeGradient of the same batch returned. `report` stays unchanged if no feature is read.
   virtual Status Extract(const Sample& sample, uint32_t buffer, ExtractReport* report) = 0;
 
-  // T: gradient of the *sum* of the losses of the batch that `buffer` holds, which is the sample's,
-  // written to every float of `gradient` (padding zero). kNumericDivergence when the loss is not
-  // finite; the loop tests the gradient itself.
+  // T: writes the gradient of the *sum* of the losses of the batch in `buffer`, which is the
+  // sample's, to every float of `gradient` (padding zero). kNumericDivergence when the loss is not
+  // finite; the loop checks the gradient itself.
   virtual Status ComputeGradient(const Sample& sample, uint32_t buffer,
                                  const ParametersView& parameters, std::span<float> gradient,
                                  BatchReport* report) = 0;
@@ -169,23 +169,22 @@ class TrainWork {
   // before the first step.
   //
   // A device may keep a master copy of parameters and optimizer, by version, and read that instead.
-  // What it keeps of version + 1 counts only once somebody is asked for it: the step may never be
-  // committed, and be made again by another (design §4).
+  // Its copy of version + 1 counts only once that version is asked for: the step may never be
+  // committed, and be repeated by another Trainer.
   virtual void Apply(const StepView& step) = 0;
 
-  // Where the optimizer, after `version` updates (at least 1), expects the parameters to be `lag`
-  // updates later (at least 1), written to every float of `predicted`. Reads nothing but what that
-  // version holds.
+  // Predicts the parameters `lag` updates (at least 1) after `version` updates (at least 1),
+  // writing every float of `predicted`. Reads nothing but that version's data.
   virtual void PredictParameters(uint64_t version, uint64_t lag, std::span<const float> parameters,
                                  std::span<const float> optimizer, std::span<float> predicted) = 0;
 
-  // What an evaluation of these nodes consists of. Calls `alive` at least every 100 ms of work, as
+  // The shape of an evaluation of these nodes. Calls `alive` at least every 100 ms of work, like
   // EvaluateChunk; when it returns false, gives up with kAborted.
   virtual Result<EvalShape> PlanEvaluation(EvalNodes nodes, const Alive& alive) = 0;
 
-  // One chunk of a run. All chunks of earlier phases are done, by whomever: what they left lies in
-  // memory that all Trainers share. Done again, it leaves the same. kNumericDivergence when the
-  // loss is not finite.
+  // Computes one chunk of a run. All chunks of earlier phases are done, by any Trainers: their
+  // results lie in memory that all Trainers share. A repeated chunk gives the same.
+  // kNumericDivergence when the loss is not finite.
   virtual Status EvaluateChunk(const EvalTask& task, const ParametersView& parameters,
                                const Alive& alive, EvalResult* result) = 0;
 
@@ -193,15 +192,15 @@ class TrainWork {
   // it leaves the same.
   virtual Status Reduce(const ReduceTask& task, const Alive& alive) = 0;
 
-  // What the task makes of a whole evaluation. Depends on nothing but its arguments, so that
+  // The task's judgement of a whole evaluation. Depends on nothing but its arguments, so that
   // whichever Trainer commits writes the same.
   virtual Judgement Judge(const EvalResult& whole, std::span<std::byte> kept) const = 0;
 
-  // All chunks of a run are done and nobody reads any more what they left. Called under the
-  // segment's mutex, perhaps again by another one when its caller dies.
+  // Called when all chunks of a run are done and nobody reads their intermediate results any more,
+  // under the segment's mutex, perhaps again by another Trainer if the caller dies.
   virtual void EndEvaluation(const EvalRun& run) = 0;
 
-  // SHA-256 of the parameters, padding left out (core/model/parameter_digest.h).
+  // SHA-256 of the parameters without padding (core/model/parameter_digest.h).
   virtual Sha256Digest DigestOf(std::span<const float> parameters) = 0;
 };
 

@@ -17,7 +17,7 @@ namespace gnnd {
 namespace {
 
 constexpr uint64_t kLockSliceNs = kNsPerSecond;
-// While there may be other work: long enough to outlast a standby's take, not a step.
+// Time to wait for the lock while there may be other work: outlasts a standby's take, but no step.
 constexpr uint64_t kBriefLockNs = kNsPerMs;
 
 class TrainerLoop {
@@ -36,12 +36,12 @@ class TrainerLoop {
     const Result<LoopEnd> end = Loop();
     // After an error the daemon gives the turn back, together with what this executor still holds.
     if (standby_ && end.ok()) self_.turn().StandbyLeaves();
-    segment_.WakeTrainers();  // one of which may owe its sleep to us
+    segment_.WakeTrainers();  // passes on a wake-up that one of them may need
     return self_.Leave(end);
   }
 
  private:
-  // What one look at the segment came to.
+  // The result of one look at the segment.
   enum class Next { kLookAgain, kWait };
 
   Result<LoopEnd> Loop() {
@@ -53,7 +53,7 @@ class TrainerLoop {
       GNND_TRY(segment_.AbortStatus());
       static_cast<void>(GNND_VALUE(committer_.TryApply(kBriefLockNs)));
       if (segment_.Complete()) {
-        // What is held is of an epoch that will not be trained: the job has stopped early.
+        // The held batch is of an epoch that will not be trained: the job has stopped early.
         GNND_TRY(PutDown());
         return LoopEnd::kComplete;
       }
@@ -64,8 +64,8 @@ class TrainerLoop {
       }
       const Next next = GNND_VALUE(held_ ? Hold(command) : Look(command));
       if (next == Next::kLookAgain) continue;
-      // Nothing else to do: whoever holds the lock is applying what we would, or is dead or
-      // stopped, and then we want to be the one that hears of it.
+      // Nothing else to do: the lock's holder applies the group, or is dead or stopped, and then
+      // this Trainer should be the one to learn of it.
       if (GNND_VALUE(committer_.TryApply(kLockSliceNs))) continue;
       if (command == Command::kPause) {
         self_.WaitPaused(event, seen, held_ ? News() : kNewsRare);
@@ -75,8 +75,8 @@ class TrainerLoop {
     }
   }
 
-  // What it sleeps for. A standby may take, yield or refuse on any news, and has a word of its own;
-  // one whose device is its Sampler's can do nothing before that changes, which is rare.
+  // The news that it sleeps for. A standby may take, yield or refuse on any news, and has a word of
+  // its own; one without its device's turn can do nothing before that changes, which is rare.
   uint32_t News() {
     if (standby_) return MayWork() ? kAllNews : kNewsRare;
     return held_ ? NewsOfGroup(segment_.shape().GroupOfBatch(*held_)) : kNewsBatch;
@@ -87,7 +87,7 @@ class TrainerLoop {
     return MayWork() ? WaitSide::kDequeue : WaitSide::kTurn;
   }
 
-  // Whether the device is ours to compute on.
+  // Whether this Trainer may compute on its device.
   bool MayWork() { return !standby_ || self_.turn().StandbyHolds(); }
 
   // ---- without a batch ----------------------------------------------------------------------
@@ -100,7 +100,7 @@ class TrainerLoop {
     }
     if (command != Command::kDrain) {
       const std::optional<EvalRun> run = segment_.OpenRun();
-      // Until it is committed nothing else is due, so there is nothing else to take.
+      // Nothing else is due until the run is committed, so there is no other work.
       if (run) return HelpEvaluate(*run);
     }
     GNND_FAILPOINT("look.before_take");
@@ -115,8 +115,8 @@ class TrainerLoop {
     return Next::kLookAgain;
   }
 
-  // Design §8: before each take, a standby hands its device back when its Sampler has work and the
-  // queue runs low, or nothing that is READY is due, or the standby would not take anyway.
+  // Before each take, a standby hands its device back when its Sampler has work and the queue runs
+  // low, or no READY batch is due, or the standby would not take anyway.
   bool MustYield() {
     if (self_.turn().SamplerGone()) return false;
     Batches& batches = self_.batches();
@@ -170,7 +170,7 @@ class TrainerLoop {
     const bool lower = batches.ReadyBelow(batch) && !GNND_BROKEN("give-back-for-lower");
     const bool evaluation =
         segment_.OpenRun().has_value() && !GNND_BROKEN("give-back-for-evaluation");
-    // A drain ends although what comes before this batch is never sampled.
+    // A drain ends even though batches before this one are never sampled.
     if (lower || evaluation || command == Command::kDrain) {
       GNND_TRY(PutDown());
       return Next::kLookAgain;
@@ -184,7 +184,7 @@ class TrainerLoop {
     return Next::kWait;
   }
 
-  // Gives back what is held, once we read its slot no more.
+  // Gives the held batch back, once we read its slot no more.
   Status PutDown() {
     if (!held_) return Status::Ok();
     extractor_.Discard();
@@ -194,8 +194,8 @@ class TrainerLoop {
     return Status::Ok();
   }
 
-  // Waits until the held batch is extracted. That is a stage and no wait for others: an extraction
-  // that hangs shows no sign of life, so that the daemon ends it.
+  // Waits until the held batch is extracted. This counts as a stage, not as a wait for others: an
+  // extraction that hangs shows no sign of life, so that the daemon ends it.
   Status FinishExtraction(uint64_t batch) {
     self_.EndWait();
     self_.Progress(Stage::kExtract, batch);
@@ -218,15 +218,15 @@ class TrainerLoop {
     return Status::Ok();
   }
 
-  // Takes the batch that is extracted while another one is computed, unless that could leave
-  // another one without: as many are READY as there are that train. None is taken ahead on a
-  // device that its Sampler may want back, nor once the job is to stand still.
+  // Takes a batch to extract while another one is computed, unless that could leave another Trainer
+  // without: at least as many are READY as there are Trainers. Takes none on a device that its
+  // Sampler may want back, nor once the job is to pause or end.
   std::optional<uint64_t> TakeAhead() {
     if (!extractor_.ahead() || self_.command() != Command::kRun) return std::nullopt;
     const uint64_t trainers = segment_.header().n_t.load(std::memory_order_relaxed);
     if (standby_ && !self_.turn().SamplerGone()) {
-      // Where devices only share, each trains until the queue is low; beside Trainers the profit
-      // of each single batch decides.
+      // On devices that are only shared, each executor trains until the queue is low; beside
+      // Trainers the profit of each single batch decides.
       if (trainers > 0 || MustYield()) return std::nullopt;
     }
     const uint64_t alone = standby_ ? segment_.config().num_devices : 1;
@@ -289,8 +289,8 @@ class TrainerLoop {
     log.Raise(Counter::kHistoryOverwritten, update.overwritten);
   }
 
-  // Nothing that is not finite is handed in: a step would spread it to every parameter, and the
-  // blame would fall on a later batch, or on none after the last one.
+  // A gradient that is not finite is never handed in: a step would spread it to every parameter,
+  // and the blame would fall on a later batch, or on none after the last one.
   Status CheckGradient(uint64_t batch, const Status& computed) const {
     const JobShape& shape = segment_.shape();
     std::string what = "the gradient is not finite";
@@ -307,8 +307,8 @@ class TrainerLoop {
                                                 std::to_string(shape.GroupOfBatch(batch) + 1));
   }
 
-  // Computes and hands in the held batch. What is held afterwards is the batch taken ahead, if any:
-  // two are held only while one of them is computed, which waits for nobody.
+  // Computes and hands in the held batch. Afterwards the batch taken ahead, if any, is held: two
+  // are held only while one of them is computed, which waits for nobody.
   Status Train(uint64_t batch) {
     const std::optional<uint64_t> ahead = TakeAhead();
     if (ahead) GNND_TRY(extractor_.Start(*ahead));
@@ -344,8 +344,8 @@ class TrainerLoop {
 
   // ---- evaluation ---------------------------------------------------------------------------
 
-  // Takes and computes a chunk of the run, or commits it when all are done; waits where others
-  // compute what is left.
+  // Takes and computes a chunk of the run, or commits it when all are done; waits while others
+  // compute the rest.
   Result<Next> HelpEvaluate(const EvalRun& run) {
     const auto alive = [this] {
       self_.log().Heartbeat();
@@ -433,10 +433,10 @@ class TrainerLoop {
   Committer committer_;
   const bool standby_;
   std::optional<uint64_t> held_;        // taken, counted over the job
-  uint64_t extracted_ns_ = 0;           // that it took
-  Extracted extracted_;                 // of held_, once its extraction is finished
+  uint64_t extracted_ns_ = 0;           // time of its extraction
+  Extracted extracted_;                 // held_, once its extraction is finished
   std::optional<EvalShape> shapes_[2];  // by EvalNodes
-  // Last, so that its thread ends first.
+  // Declared last, so that its thread ends first.
   Extractor extractor_;
 };
 

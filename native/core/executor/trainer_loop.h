@@ -7,12 +7,12 @@
 
 namespace gnnd {
 
-// A Trainer's whole life: take, extract, wait until due, compute, hand in, apply; evaluate when an
-// evaluation has no owner. Ends when every batch is committed and the last evaluation is, and as
-// RunSamplerLoop does otherwise. With `prefetch` the next batch is extracted on a second thread
-// while the present one is computed, which decides no bit. A standby Trainer (role kStandby) does
-// the same whenever the turn of its device is its own, under the rules of design §2 and §8.
-// kShmCorrupted when a record fails OpenRecord or is not the batch that the ledger says.
+// A Trainer's whole life: take, extract, wait until due, compute, hand in, apply; evaluate when a
+// run is open. Ends when every batch and the last evaluation are committed, and otherwise as
+// RunSamplerLoop. With `prefetch` the next batch is extracted on a second thread while the present
+// one is computed, which decides no bit. A standby Trainer (role kStandby) does the same whenever
+// it has its device's turn (docs/formats/segment.md). kShmCorrupted when a record fails OpenRecord
+// or is not the batch that the ledger says.
 Result<LoopEnd> RunTrainerLoop(Segment& segment, ExecutorId executor, TrainWork& work,
                                bool prefetch);
 

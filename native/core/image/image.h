@@ -9,24 +9,24 @@
 #include "core/base/status.h"
 #include "core/ledger/segment.h"
 
-// Images: all that decides the rest of a job, as a file (design §4 "Resume";
-// docs/formats/image.md). A segment that starts from one ends with the bits of the job that was
-// never interrupted, on whatever executors. What is left out follows from it (samples, gradients,
-// chunks of an open evaluation) or decides nothing (counters, estimates, batches by device).
+// Images: everything that decides the rest of a job, as a file (docs/formats/image.md). A segment
+// that starts from one ends with the bits of the job that was never interrupted, on whatever
+// executors. An image leaves out what follows from it (samples, gradients, chunks of an open
+// evaluation) or decides nothing (counters, estimates, batches by device).
 
 namespace gnnd {
 
 inline constexpr uint64_t kImageMagic = 0x3130474D49444E47;  // "GNDIMG01", little-endian
 inline constexpr uint32_t kImageFormat = 2;
 
-// What the header of an image tells.
+// The content of an image's header.
 struct ImageFacts {
   uint64_t version = 0;   // committed groups
-  uint64_t batches = 0;   // of those, counted over the job
-  uint64_t epochs = 0;    // whose batches are all committed
-  std::string build_id;   // of the build that wrote it
-  uint64_t bytes = 0;     // of the file
-  Sha256Digest sha256{};  // of what precedes the digest in the file, which it ends with
+  uint64_t batches = 0;   // committed batches, numbered over the job
+  uint64_t epochs = 0;    // epochs whose batches are all committed
+  std::string build_id;   // the build that wrote it
+  uint64_t bytes = 0;     // file size
+  Sha256Digest sha256{};  // over all bytes before the digest, which ends the file
   std::string path;
 };
 inline constexpr uint32_t kImageOwnerBytes = 64;
@@ -38,20 +38,20 @@ inline constexpr uint32_t kImageOwnerBytes = 64;
 // come after that. Needs as much memory as the file is long. May be called from any thread;
 // Trainers wait for the copy alone.
 //
-// `owner` names the job, in fewer than kImageOwnerBytes bytes: what the segment does not know of it
-// (model, dataset, random seed) decides bits, too.
+// `owner` names the job in fewer than kImageOwnerBytes bytes, because properties that the segment
+// does not know (model, dataset, random seed) decide bits, too.
 //
 // kNotFound before version 0 is written, kAborted when the mutex is not to be had within 10 s, kIo
 // and kDiskFull with the system's reason.
 Result<ImageFacts> WriteImage(const Segment& segment, const std::string& folder,
                               const std::string& owner);
 
-// Makes a new segment stand where the one stood that the image was written from. Nothing is changed
+// Puts a new segment into the state of the one that the image was written from. Nothing changes
 // unless all of the image is sound and fits. REQUIRES: nobody is registered in the segment yet.
 //
-// kDatasetCorrupt for a file whose bytes are not what was written, kInvalidArgument naming the
-// first field in which the image's job is another one, its owner first, kIo and kNotFound with the
-// system's reason. An image of another build is loaded: whoever asked compares the build ids.
+// kDatasetCorrupt for a file with other bytes than were written; kInvalidArgument names the first
+// field in which the image's job differs, its owner first; kIo and kNotFound with the system's
+// reason. An image of another build is loaded: the caller compares the build ids.
 Result<ImageFacts> LoadImage(Segment& segment, const std::string& path, const std::string& owner);
 
 // The newest parameters of any job's image, or the best ones so far, for another job to begin with.

@@ -16,7 +16,7 @@ namespace gnnd {
 
 struct EarlyStop {
   uint32_t patience = 0;  // evaluations without improvement that end the job; 0 = never
-  double min_delta = 0;   // of the quality: shares, or units of the targets
+  double min_delta = 0;   // gain in quality that counts: shares, or units of the targets
 };
 inline constexpr double kMaxMinDelta = 1e12;
 
@@ -40,7 +40,7 @@ constexpr uint64_t NextReference(const EarlyStop& rule, uint64_t epoch, Quality 
   return Exceeds(quality, reference_quality, rule.min_delta) ? epoch : reference;
 }
 
-// Whether the job ends with an evaluation, which is so many after the reference.
+// Whether the job ends with an evaluation this many evaluations after the reference.
 constexpr bool StopsAfter(const EarlyStop& rule, uint64_t evaluations_since) {
   return rule.patience > 0 && evaluations_since >= rule.patience;
 }

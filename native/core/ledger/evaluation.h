@@ -8,9 +8,9 @@
 #include "core/base/status.h"
 #include "core/ledger/segment.h"
 
-// Evaluation as work of the ledger (design §2.1): a *run* evaluates one set of nodes on one set of
-// parameters, in *phases* of *chunks*. Every Trainer and standby Trainer takes chunks; a phase
-// opens when all chunks of the one before are done.
+// Evaluation as work of the ledger: a *run* evaluates one set of nodes on one set of parameters, in
+// *phases* of *chunks*. Every Trainer and standby Trainer takes chunks; a phase opens when all
+// chunks of the one before are done.
 //
 //  PENDING -Take-> TAKEN -Finish-> TRAINED          (of a chunk: done, nobody owns it)
 //     ^              |
@@ -21,9 +21,9 @@
 
 namespace gnnd {
 
-// What a chunk of an evaluation came to, or all chunks of one.
+// The result of a chunk of an evaluation, or of all its chunks.
 struct EvalResult {
-  TaskSums sums{};                 // no items where nobody counts
+  TaskSums sums{};                 // no items in phases that do not count
   std::vector<uint64_t> counts{};  // integers of the task, all of them, or none without items
   uint64_t rows = 0;               // computed
 
@@ -31,10 +31,10 @@ struct EvalResult {
   void Add(const TaskSums& more, std::span<const uint64_t> more_counts);
 };
 
-// What a run consists of: a function of spec and dataset, the same in every process.
+// The parts of a run: a function of spec and dataset, the same in every process.
 struct EvalShape {
   uint32_t phases = 0;   // 0: there is nothing to evaluate
-  uint32_t chunks = 0;   // of each phase
+  uint32_t chunks = 0;   // chunks of each phase
   uint64_t rows = 0;     // rows that all chunks compute; for progress
   bool reduces = false;  // the last phase works up what chunks of the one before it have kept
 
@@ -43,7 +43,7 @@ struct EvalShape {
     return (phases - (reduces ? 2 : 1)) * chunks + chunk;
   }
   bool Reduces(uint32_t phase) const { return reduces && phase + 1 == phases; }
-  // With such a phase, where anything is evaluated.
+  // The same run with such a phase, if anything is evaluated.
   EvalShape Reducing() const { return {phases == 0 ? 0 : phases + 1, chunks, rows, phases > 0}; }
 };
 
@@ -54,8 +54,8 @@ class Evaluations {
   Evaluations(Segment& segment, ExecutorId id);
 
   enum class Found {
-    kChunk,       // it is ours
-    kOthersWork,  // what is left of the open phase is in others' hands
+    kChunk,       // this executor got a chunk
+    kOthersWork,  // others hold the rest of the open phase
     kAllDone,     // the run can be committed
   };
   struct Offer {
@@ -67,10 +67,10 @@ class Evaluations {
   // Takes the lowest PENDING chunk of the open phase. REQUIRES: shape.phases * shape.chunks is at
   // most config().eval_chunks.
   Offer Take(const EvalRun& run, const EvalShape& shape);
-  // Whether Take would find one, or all are done.
+  // Whether Take would find a chunk, or all are done.
   bool Open(const EvalRun& run, const EvalShape& shape);
 
-  // The chunk is computed. kInternal when it is not this executor's.
+  // Hands in a computed chunk. kInternal when it is not this executor's.
   Status Finish(const EvalRun& run, const EvalShape& shape, const Offer& mine,
                 const EvalResult& result);
   Status GiveBack(const EvalRun& run, const EvalShape& shape, const Offer& mine);
@@ -86,18 +86,18 @@ class Evaluations {
 
   Segment& segment_;
   uint32_t owner_;
-  // What this executor saw of the run; done is never undone.
+  // This executor's view of the run; a chunk that is done stays done.
   uint64_t run_ = ~uint64_t{0};
   uint32_t phase_ = 0;  // phases before it are done
-  uint32_t done_ = 0;   // chunks of the phase before it are
-  uint32_t next_ = 0;   // chunks of the phase before it were not PENDING
+  uint32_t done_ = 0;   // chunks of the phase before this one are done
+  uint32_t next_ = 0;   // chunks of the phase before this one were not PENDING
 };
 
-// What the chunks of a run have counted, added in their order. REQUIRES: they are done.
+// The sum of the chunks' results, added in their order. REQUIRES: they are done.
 EvalResult SumOfResults(const Segment& segment, const EvalShape& shape);
 // Items that the chunks of a run have counted. REQUIRES: those of the phase that counts are done.
 uint64_t CountedItems(const Segment& segment, const EvalShape& shape);
-// How often chunks of a run were begun anew.
+// How often chunks of a run were taken again.
 uint32_t EvalRetries(const Segment& segment, const EvalRun& run, const EvalShape& shape);
 
 }  // namespace gnnd

@@ -44,7 +44,7 @@ enum class WaitSide : uint32_t {
   kEnqueue = 0,  // a Sampler waits for a batch it may claim
   kDequeue = 1,  // a Trainer waits for a batch it may take
   kDue = 2,      // a Trainer holds a batch and waits for its parameter version
-  kTurn = 3,     // the device is the other's
+  kTurn = 3,     // the other executor has the device
   kExtract = 4,  // a Trainer waits for its own extraction; what it does not wait for is hidden
 };
 inline constexpr uint32_t kNumWaitSides = 5;
@@ -54,7 +54,7 @@ enum class Counter : uint32_t {
   kBatchesTaken = 1,
   kBatchesTrained = 2,
   kBatchesGivenBack = 3,
-  kStepsApplied = 4,  // commits this executor made
+  kStepsApplied = 4,  // commits by this executor
   kEvalChunks = 5,    // chunks of evaluations computed
   kNodes = 6,         // input nodes sampled
   kEdges = 7,
@@ -69,15 +69,15 @@ enum class Counter : uint32_t {
   kDeviceRows = 16,  // input rows that extraction read, by tier
   kHostRows = 17,
   kDiskRows = 18,
-  kDeviceBytes = 19,  // the same in bytes
+  kDeviceBytes = 19,  // input bytes that extraction read, by tier
   kHostBytes = 20,
   kDiskBytes = 21,
   kCacheRows = 22,          // rows the cache holds; set once
   kCacheFillNs = 23,        // time to fill it; set once
-  kWorkBytes = 24,          // memory that a batch's work takes; its largest value
+  kWorkBytes = 24,          // memory of a batch's work; its largest value
   kBatchesAhead = 25,       // batches taken to be extracted while another one was computed
   kEvalRows = 26,           // rows that chunks of evaluations computed
-  kHeldTopologyBytes = 27,  // of a device's memory, by purpose; their largest values
+  kHeldTopologyBytes = 27,  // device memory by purpose; its largest value
   kHeldCacheBytes = 28,
   kHeldWorkspaceBytes = 29,
   kHeldModelBytes = 30,
@@ -85,35 +85,35 @@ enum class Counter : uint32_t {
   kCopiedOutBytes = 32,
   kBusRows = 33,  // input rows beyond a device's cache that it read from the host by itself
   kBusBytes = 34,
-  kStagedRows = 35,  // those that the host gathered and copied there
+  kStagedRows = 35,  // input rows that the host gathered and copied to a device
   kStagedBytes = 36,
-  kRegisteredBytes = 37,   // of the host's memory, with a device; its largest value
+  kRegisteredBytes = 37,   // host memory registered with a device; its largest value
   kDeviceNs = 38,          // a device's own time for a Sampler's draws or a Trainer's gradients
-  kDeviceExtractNs = 39,   // likewise, for extraction
+  kDeviceExtractNs = 39,   // a device's own time for extraction
   kDeviceEvalChunks = 40,  // those of kEvalChunks that a device computed
-  kDeviceEvalNs = 41,      // its own time for them
-  kDeviceMarkNs = 42,      // likewise, for a Sampler's marks and copies
+  kDeviceEvalNs = 41,      // a device's own time for them
+  kDeviceMarkNs = 42,      // a device's own time for a Sampler's marks and copies
   kDeviceCopyNs = 43,
-  kHistoryLookUps = 44,  // rows of kept levels that batches wanted
-  kHistoryHits = 45,     // of these, rows that were found in history
+  kHistoryLookUps = 44,  // rows of kept levels that batches looked up
+  kHistoryHits = 45,     // of these, rows found in history
   kHistoryAdmitted = 46,
   kHistoryEvicted = 47,
   kHistoryRows = 48,         // places of the buffer that were ever written; its largest value
   kHistoryOverwritten = 49,  // embeddings lost for want of places; its largest value
   kPrunedRows = 50,          // input rows of records that were neither read nor computed
-  kHistoryUpdateNs = 51,     // gradients' norms, admission, eviction
+  kHistoryUpdateNs = 51,     // time for gradients' norms, admission, eviction
   kHistoryLevelHits = 52,    // kHistoryHits by level: from here on that of level 1 and on
   kHistoryAges = 60,  // kHistoryHits by age: from here on eighths of the oldest that there may be
   kPeerRows = 68,     // input rows that another device's memory was read for
   kPeerBytes = 69,
-  kRowWaitNs = 70,  // what the costs of a placement come to for rows beyond a device's own
-  // Rows computed anew beside the embedding that was there of them.
+  kRowWaitNs = 70,  // time for rows beyond a device's own, by a placement's costs
+  // Rows that were computed although an embedding of them was stored.
   kHistoryCompared = 71,
-  kHistorySimilar = 72,    // of these, such of a cosine of at least 0.8
+  kHistorySimilar = 72,    // of these, rows with a cosine of at least 0.8
   kHistoryCosine = 73,     // sum of the cosines, in millionths
-  kHistoryLag = 74,        // sum of the older ones' ages
-  kCacheGivenUpRows = 75,  // of kCacheRows, whose memory embeddings have taken; its largest value
-  kBesideBytes = 76,       // of a device's memory, taken beside what we hold; its largest value
+  kHistoryLag = 74,        // sum of the stored embeddings' ages
+  kCacheGivenUpRows = 75,  // rows of kCacheRows whose memory embeddings took; its largest value
+  kBesideBytes = 76,       // device memory taken by others; its largest value
 };
 inline constexpr uint32_t kHistoryBuckets = 8;
 constexpr Counter CounterAt(Counter first, uint32_t index) {
@@ -133,26 +133,26 @@ inline constexpr uint64_t kWaitBoundsNs[] = {
 inline constexpr uint32_t kNumStageBuckets = sizeof(kStageBoundsNs) / sizeof(uint64_t) + 1;
 inline constexpr uint32_t kNumWaitBuckets = sizeof(kWaitBoundsNs) / sizeof(uint64_t) + 1;
 
-// What is done about the age of the parameters that a group is computed on.
+// Compensation for the age of the parameters on which a group is computed.
 enum class StalenessCompensation : uint16_t {
-  kNone = 0,     // gradients at the parameters of the version that is due
-  kPredict = 1,  // at what that version's optimizer expects as many steps later
+  kNone = 0,     // gradients at the parameters of the due version
+  kPredict = 1,  // at the parameters predicted from that version's optimizer
 };
 
-// How much more likely than others favoured neighbours are drawn (core/draw/locality.h).
+// The scale by which favoured neighbours are drawn more often (core/draw/locality.h).
 struct LocalityConfig {
-  uint32_t scale = kScaleOne;  // of every epoch, or the most
-  uint32_t adapts = 0;         // 1: from 1 on, by what extraction takes
+  uint32_t scale = kScaleOne;  // the scale of every epoch, or the largest
+  uint32_t adapts = 0;         // 1: starts at 1 and follows the time of extraction
 
-  // Whether an epoch may have been followed by this one.
+  // Whether this can be the scale of the epoch after some epoch.
   bool MayFollow(const LocalityScale& next) const {
     const auto may = [this](uint32_t one) { return one >= kScaleOne && one <= scale; };
     return adapts == 0 || (may(next.scale) && may(next.before));
   }
 };
 
-// What Create is told and then lies in the header, frozen; every attacher computes the same Layout
-// from it.
+// The arguments of Create, which lie frozen in the header; every attacher computes the same Layout
+// from them.
 struct SegmentConfig {
   uint64_t batches_per_epoch = 0;  // M, at least 1; of this run (after batch_limit)
   uint32_t epochs = 0;
@@ -171,18 +171,18 @@ struct SegmentConfig {
   uint64_t batch_size = 0;        // seeds per batch; the epoch's last batch may be short
   uint64_t train_nodes = 0;       // ceil(train_nodes / batch_size) batches make a whole epoch
   EarlyStop early_stop;           // needs evaluations before the end
-  // Validation nodes are evaluated after every so-many-th epoch and after the last one (0 = then
-  // only), test nodes at the end, with the last and (unless they are the same) with the best
-  // parameters.
+  // Validation nodes are evaluated after every this many epochs and after the last one (0 = only
+  // then); test nodes at the end, with the last parameters and (unless they are the same) with the
+  // best ones.
   uint32_t evaluate_every = 1;
-  uint32_t eval_chunks = 0;  // words for chunks: the most that a run has; 0 = nothing is evaluated
+  uint32_t eval_chunks = 0;  // most chunks of a run; 0 = nothing is evaluated
   uint32_t low_water = 0;    // READY batches at or below which a standby hands its device back
   StalenessCompensation compensation = StalenessCompensation::kNone;
   bool born_ready = false;  // batches are rows: no Sampler makes them, and slots stay empty
-  // Of each slot's start: real memory from the beginning, which processes with a device register
-  // with it. Counts in queue_max_bytes whatever lies in the slots; rounded up to kPageBytes.
+  // Bytes at the start of each slot that are allocated from the beginning and registered by
+  // processes with a device. They always count in queue_max_bytes; rounded up to kPageBytes.
   uint64_t registered_bytes = 0;
-  HistoryConfig history;  // that all Trainers share; none where each has its own
+  HistoryConfig history;  // shared by all Trainers; none if each has its own
   LocalityConfig locality;
   uint32_t chunk_counts = 0;  // integers that a chunk of an evaluation has beside its TaskSums
   // Bytes that an evaluation's chunks keep for a last phase; 0 = there is no such phase.
@@ -199,7 +199,7 @@ struct alignas(64) SharedWord {
 };
 static_assert(sizeof(SharedEvent) == 64 && sizeof(SharedWord) == 64);
 
-// What only the daemon and Trainers write.
+// The part that only the daemon and Trainers write.
 struct alignas(64) SegmentHeader {
   uint64_t magic;
   char build_id[kBuildIdBytes];
@@ -209,9 +209,9 @@ struct alignas(64) SegmentHeader {
   alignas(64) RobustMutex mutex;  // apply, evaluation's commit, first parameters, standby takes
 
   SharedWord version;       // the commit word: committed groups
-  SharedWord evaluation;    // the last run that is committed, as a ledger word
+  SharedWord evaluation;    // the last committed run, as a ledger word
   SharedWord eval_rows[2];  // rows of a run on validation and on test nodes; 0 = not known yet
-  SharedWord reclaims;      // how often entries were reclaimed; moves cursors back
+  SharedWord reclaims;      // number of reclaimed entries; moves cursors back
 
   alignas(64) std::atomic<uint32_t> parameters_ready;  // version 0 is written
   std::atomic<uint32_t> next_row;                      // executor rows handed out
@@ -236,14 +236,14 @@ static_assert(offsetof(SegmentHeader, parameters_ready) == 704);
 static_assert(offsetof(SegmentHeader, abort_code) == 768);
 static_assert(sizeof(SegmentHeader) == 1216);
 
-// What Samplers write, too.
+// The part that Samplers also write.
 struct alignas(64) QueueHeader {
   SharedEvent sampler_event;   // Samplers sleep here
   SharedEvent trainer_event;   // Trainers sleep here
   SharedEvent standby_event;   // standby Trainers sleep here
-  SharedWord claim_frontier;   // no batch from here on was ever claimed; grows only
+  SharedWord claim_frontier;   // no batch from here on was ever claimed; only grows
   SharedWord largest_record;   // payload bytes of the largest record published
-  SharedWord largest_counted;  // of the budget's, likewise
+  SharedWord largest_counted;  // budget bytes of the largest record
   SharedWord published;        // records published, and their payload bytes: what is usual
   SharedWord published_bytes;
 };
@@ -255,7 +255,7 @@ struct alignas(64) DeviceEntry {
 };
 static_assert(sizeof(DeviceEntry) == 64);
 
-// Written by one executor, read by the daemon: relaxed atomics, no order between them is promised.
+// Written by one executor, read by the daemon: relaxed atomics without any promised order.
 struct StageTimes {
   std::atomic<uint64_t> busy_ns;
   std::atomic<uint64_t> count;
@@ -291,16 +291,16 @@ static_assert(offsetof(ExecutorRow, counters) == 64);
 static_assert(sizeof(ExecutorRow) == 6784);
 
 struct SlotEntry {
-  // Of the budget: reserved while CLAIMED; from READY on the payload, as far as it may lie beyond
-  // what is registered.
+  // Budget bytes: reserved while CLAIMED; from READY on the part of the payload that may lie beyond
+  // the registered bytes.
   std::atomic<uint64_t> bytes;
   std::atomic<uint64_t> peak_bytes;  // largest payload since the slot was last trimmed
 };
 static_assert(sizeof(SlotEntry) == 16);
 
-// What a Trainer says about a batch beside its gradient; one per ring entry.
+// A Trainer's report on a batch beside its gradient; one per ring entry.
 struct alignas(64) HandIn {
-  uint64_t batch;  // counted over the job: what the record said, checked again at apply
+  uint64_t batch;  // numbered over the job, from the record; checked again at apply
   uint32_t device;
   uint32_t incarnation;
   uint64_t extract_ns;  // that E and T took, whether anybody waited or not; decide no bit by
@@ -311,9 +311,9 @@ static_assert(sizeof(HandIn) == 128);
 
 // Feature rows that the Trainer on a device lets the others read (row_shares.h); one per device.
 struct alignas(64) RowShare {
-  std::atomic<uint32_t> owner;  // incarnation; 0 = nobody. What follows is that executor's
+  std::atomic<uint32_t> owner;  // incarnation; 0 = nobody. The next fields are that executor's
   std::atomic<uint64_t> bytes;
-  std::atomic<uint64_t> handle[8];  // of the device's plug-in
+  std::atomic<uint64_t> handle[8];  // made by the device's plug-in
 };
 static_assert(std::is_standard_layout_v<RowShare>);
 static_assert(sizeof(RowShare) == 128);
@@ -322,22 +322,21 @@ static_assert(sizeof(RowShare) == 128);
 struct alignas(64) EpochSums {
   uint64_t batches;
   uint64_t steps;
-  uint64_t retries;  // attempts beyond the first, all batches
-  uint64_t digest;   // ledger digest, batches folded in the order of commits
+  uint64_t retries;  // attempts beyond the first, over all batches
+  uint64_t digest;   // ledger digest: batches folded in the order of commits
   uint64_t extract_ns;
   uint64_t train_ns;
   TaskSums task;
 };
 static_assert(sizeof(EpochSums) == 128);
 
-// What a committed run came to.
+// The result of a committed run.
 struct EvalRecord {
   TaskSums sums;
   Judgement judgement;
 };
 
-// What a chunk of an evaluation came to. As many integers of the task as config.chunk_counts
-// follow.
+// The result of a chunk of an evaluation, followed by config.chunk_counts integers of the task.
 struct ChunkResult {
   TaskSums sums;  // of the phase that counts; the other phases' have no items
   uint64_t rows;  // rows computed; snapshots read it at any time, hence atomically
@@ -366,10 +365,10 @@ static_assert(std::is_standard_layout_v<EpochEntry>);
 static_assert(sizeof(LocalityScale) == 12);
 static_assert(sizeof(EpochEntry) == 576);
 
-// Where everything lies; bytes from the segment's start. A function of the config alone. First,
-// with the header, what only the daemon and Trainers write; from `shared_at` on what Samplers
-// write, too; last the slots, which Samplers alone write. Each of the three starts on a page, so
-// that processes can protect what is not theirs to write.
+// Offsets of all parts, in bytes from the segment's start; a function of the config alone. First,
+// with the header, come the parts that only the daemon and Trainers write; from `shared_at` on
+// those that Samplers also write; last the slots, which only Samplers write. Each of the three
+// starts on a page, so that processes can protect what they must not write.
 struct Layout {
   uint64_t epochs_at;         // EpochEntry[epochs]
   uint64_t sums_at;           // EpochSums[2]

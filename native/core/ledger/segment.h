@@ -18,13 +18,13 @@
 #include "core/ledger/shape.h"
 #include "core/ledger/trace.h"
 
-// The job segment: all that a job's processes share. One sealed memfd holds the ledger, the queue's
-// slots, the parameters, and what the daemon reads and says. design.md §2 and §4 are its rules;
-// docs/formats/segment.md draws it.
+// The job segment: everything that a job's processes share. One sealed memfd holds the ledger, the
+// queue's slots, the parameters, and the daemon's commands and view. docs/formats/segment.md draws
+// it and states its rules.
 //
-// This header is the daemon's side and what every process needs: create, attach, register, watch,
-// command, reclaim. Executors work through batches.h (a batch's way) and steps.h (parameters).
-// All of Segment may be called from any thread of any process, except Create (before all others),
+// This header has the daemon's functions and those of every process: create, attach, register,
+// watch, command, reclaim. Executors use batches.h (a batch's way) and committer.h (parameters).
+// Any thread of any process may call Segment's functions, except Create (before all others),
 // RegisterExecutor (the daemon only, one call at a time) and Reclaim (the daemon only; several
 // executors at once, each by one call at a time).
 
@@ -39,8 +39,8 @@ enum class EvalNodes : uint32_t { kValidation = 0, kTest = 1 };
 struct EvalRun {
   uint32_t number = 0;  // validation: the epoch's index; test: epochs (last), epochs + 1 (best)
   EvalNodes nodes = EvalNodes::kValidation;
-  uint64_t epoch = 0;    // index of the epoch whose parameters they are
-  bool is_best = false;  // which lie in best(), not among the versions
+  uint64_t epoch = 0;    // index of the epoch whose parameters it evaluates
+  bool is_best = false;  // the parameters are in best(), not among the versions
 
   bool operator==(const EvalRun&) const = default;
 };
@@ -56,16 +56,16 @@ enum class Command : uint32_t {
 };
 
 enum class Phase : uint32_t {
-  kRegistered = 0,  // by the daemon; no process yet
-  kLoading = 1,     // the process is there and prepares
+  kRegistered = 0,  // registered by the daemon; no process yet
+  kLoading = 1,     // the process has started and prepares
   kRunning = 2,     // in its loop
   kFinished = 3,    // its loop ended well
   kFailed = 4,      // its loop returned an error
   kReaped = 5,      // the daemon has reaped the process and reclaimed what it held
 };
 
-// What an executor is doing right now; the first eight are the stages. One that waits for its own
-// extraction is in that stage.
+// The present activity of an executor; the first eight are the stages. An executor that waits for
+// its own extraction is in that stage.
 enum class Activity : uint32_t {
   kIdle = 16,
   kWaitEnqueue = 17,
@@ -76,14 +76,14 @@ enum class Activity : uint32_t {
 };
 
 struct SegmentSpec : SegmentConfig {
-  uint64_t batch_limit = 0;  // run only the first so many batches of each epoch; 0 = all
+  uint64_t batch_limit = 0;  // run only this many batches of each epoch; 0 = all
 };
 
-// kInvalidArgument naming the first field that cannot be, and why.
+// kInvalidArgument names the first impossible field, and why.
 Status ValidateSpec(const SegmentSpec& spec);
 
-// Slots for a job: G * (S + 1) + devices, more while `queue_max_bytes` has room for records of
-// `record_bytes` (0 = unknown), never more than an epoch has batches unless the minimum is.
+// Slots of a job: at least G * (S + 1) + devices. More, up to an epoch's batches, while
+// `queue_max_bytes` has room for records of `record_bytes` (0 = unknown).
 uint64_t DefaultSlotCount(uint64_t group, uint64_t staleness, uint64_t num_devices,
                           uint64_t batches_per_epoch, uint64_t queue_max_bytes,
                           uint64_t record_bytes);
@@ -94,7 +94,7 @@ struct ExecutorId {
   uint32_t incarnation = 0;
 };
 
-// What the profit rule of standby Trainers works with.
+// The input of the standby Trainers' profit rule.
 struct StandbyEstimates {
   uint64_t t_s_ns = 0;        // per batch of a Sampler (reported only)
   uint64_t t_t_ns = 0;        // per batch of a normal Trainer
@@ -106,7 +106,7 @@ struct StageSnapshot {
   uint64_t busy_ns = 0;
   uint64_t count = 0;
   uint64_t buckets[kNumStageBuckets] = {};  // not cumulative; bounds: kStageBoundsNs, then the rest
-  uint64_t median_ns = 0;                   // of the last 64, 0 = none yet
+  uint64_t median_ns = 0;                   // of the last 64; 0 = none yet
 };
 
 struct WaitSnapshot {
@@ -126,7 +126,7 @@ struct ExecutorSnapshot {
   uint32_t activity = 0;      // Stage or Activity
   uint32_t epoch = 0;         // of the batch in hand, as in batch keys
   uint32_t batch = 0;         // index within the epoch
-  uint64_t progress_ns = 0;   // since when activity, epoch and batch are what they are
+  uint64_t progress_ns = 0;   // when activity, epoch and batch last changed
   uint64_t counters[kNumCounters] = {};
   StageSnapshot stages[kNumStages];
   WaitSnapshot waits[kNumWaitSides];
@@ -136,14 +136,14 @@ struct EvaluationReport {
   EvalRecord record{};
   uint64_t end_ns = 0;
   uint32_t retries = 0;
-  // Of the best quality up to here (first of equals), as in batch keys.
+  // The epoch with the best quality so far (first of equals), as in batch keys.
   uint32_t best_epoch = 0;
 };
 
-// What is left of an epoch for the store. Complete once `batches` is the epoch's number of batches.
+// An epoch's report for the store. Complete once `batches` is the epoch's number of batches.
 struct EpochReport {
   uint32_t epoch = 0;      // as in batch keys
-  bool committed = false;  // all batches are; otherwise the sums are those of the steps so far
+  bool committed = false;  // all batches are; else the sums are those of the steps so far
   uint64_t start_ns = 0;   // first claim, 0 = not begun
   uint64_t end_ns = 0;     // last commit, 0 = not ended
   uint64_t batches = 0;    // batches committed, each counted by the step that applied it
@@ -153,16 +153,16 @@ struct EpochReport {
   uint64_t ledger_digest =
       0;  // equals ExpectedLedgerDigest iff each batch was committed once, in order
   uint64_t final_version = 0;  // version after the epoch
-  uint64_t extract_ns = 0;     // that E and T of its batches took, summed
+  uint64_t extract_ns = 0;     // time of E and T, summed over its batches
   uint64_t train_ns = 0;
-  uint32_t scale = 0;  // of favoured neighbours, in sixteenths; 16: nobody was favoured
-  std::optional<LocalityScale> next_scale;  // of the epoch after it, where it adapts
+  uint32_t scale = 0;  // of favoured neighbours, in sixteenths; 16: none were favoured
+  std::optional<LocalityScale> next_scale;  // scale of the next epoch, if it adapts
   std::vector<uint64_t> device_batches;
   Sha256Digest parameters_sha256{};  // after the epoch, padding left out; zero until then
-  // Nothing more will be known of it, the test nodes' record at the end aside.
+  // The report is final, except for the test nodes' record at the end.
   bool complete = false;
-  std::optional<EvaluationReport> evaluation;  // if there was one after this epoch
-  std::optional<EvalRecord> test;              // if there was a run with its parameters
+  std::optional<EvaluationReport> evaluation;  // the evaluation after this epoch, if any
+  std::optional<EvalRecord> test;              // the test with its parameters, if any
 };
 
 // The digest of an epoch (as in batch keys) whose batches 0 .. batches-1 were committed once each,
@@ -172,7 +172,7 @@ uint64_t ExpectedLedgerDigest(uint32_t epoch, uint64_t batches);
 // One commit more in the digest of an epoch (as in batch keys): `digest` is 0 before the first.
 uint64_t FoldLedgerDigest(uint64_t digest, uint32_t epoch, uint64_t index);
 
-// A look at everything that moves; no two numbers need be of the same instant.
+// A snapshot of everything that changes; no two numbers need be of the same instant.
 struct SegmentSnapshot {
   uint64_t version = 0;
   uint64_t committed_batches = 0;
@@ -182,9 +182,9 @@ struct SegmentSnapshot {
   uint32_t epochs_committed = 0;
   bool complete = false;                  // all batches and all evaluations
   uint64_t states[kNumBatchStates] = {};  // batches of the epoch in progress, by BatchState
-  std::optional<EvalRun> evaluation;      // the run that is to be done now
-  uint64_t evaluation_done = 0;           // rows that its chunks have computed
-  uint64_t evaluation_total = 0;          // of so many; 0 = not known yet
+  std::optional<EvalRun> evaluation;      // the open run
+  uint64_t evaluation_done = 0;           // rows that the open run's chunks have computed
+  uint64_t evaluation_total = 0;          // of this many; 0 = not known yet
   uint64_t queue_depth = 0;               // READY batches
   uint64_t queue_bytes = 0;  // payload and reserved bytes of what is claimed and uncommitted
   uint64_t queue_max_bytes = 0;
@@ -208,7 +208,7 @@ struct ReclaimReport {
   uint32_t turns = 0;        // devices given back to their Sampler
 };
 
-// What a process may write; a store elsewhere is a fault at once.
+// The memory that a process may write; a store elsewhere faults at once.
 enum class Access {
   kReadWrite,      // the daemon
   kSlotsReadOnly,  // Trainers: records are immutable
@@ -223,8 +223,8 @@ class Segment {
   // kShmAllocationFailed.
   static Result<UniqueFd> Create(const SegmentSpec& spec);
 
-  // Maps a segment and keeps a duplicate of `fd`. kShmCorrupted when magic, build or sizes are
-  // not ours.
+  // Maps a segment and keeps a duplicate of `fd`. kShmCorrupted when magic, build or sizes do not
+  // match.
   //
   // With `registrar` the registered prefix of each slot is registered, before anything is
   // protected. A device that refuses is no error: registration_status() says why, and
@@ -238,18 +238,18 @@ class Segment {
 
   // ---- the daemon's side --------------------------------------------------------------------
 
-  // Of a segment of one batch and one epoch: this is its last version, and only its evaluation is
-  // left. For work that evaluates given parameters and trains nothing; before anybody registers.
-  // kInvalidArgument when the segment is another one or the parameters have another size.
+  // Makes given parameters the last version of a segment with one batch and one epoch, so that only
+  // its evaluation is left: for work that trains nothing. Called before anybody registers.
+  // kInvalidArgument for another segment, or parameters of another size.
   Status BeginTrained(std::span<const float> parameters);
 
-  // What an earlier attempt made of the first epochs, in order: each was followed by this scale,
-  // and is again if it is trained again. Before anybody registers. kInvalidArgument for more than
-  // there are epochs, or for a scale that cannot be.
+  // Records the scales that followed the first epochs, in order, in an earlier attempt, so that
+  // they follow again if these epochs are trained again. Called before anybody registers.
+  // kInvalidArgument for more scales than epochs, or for an impossible scale.
   Status RecordScales(std::span<const LocalityScale> scales);
 
-  // A row for an executor about to be spawned. kInvalidArgument when the device does not exist or
-  // no row is left: the attempt has used up its restarts.
+  // Registers an executor that is about to be started. kInvalidArgument when the device does not
+  // exist or no row is left: the attempt has used up its restarts.
   Result<ExecutorId> RegisterExecutor(Role role, uint32_t device);
 
   SegmentSnapshot Snapshot() const;
@@ -257,13 +257,13 @@ class Segment {
   // `epoch_index` counts from 0 in the segment. REQUIRES: epoch_index < epochs.
   EpochReport ReportEpoch(uint32_t epoch_index) const;
 
-  // Frees what a dead executor held: CLAIMED -> PENDING, TAKEN -> READY, its chunks of an
-  // evaluation, its turn; wakes everybody. REQUIRES: the process has been *reaped* (waited for),
+  // Frees everything that a dead executor held: CLAIMED -> PENDING, TAKEN -> READY, its chunks of
+  // an evaluation, its turn; wakes everybody. REQUIRES: the process has been *reaped* (waited for),
   // not merely killed: a stopped owner that woke up would go on. Idempotent. kInvalidArgument for
   // an unknown incarnation.
   Result<ReclaimReport> Reclaim(uint32_t incarnation);
 
-  // No Sampler will be started on this device again: its turn is the standby Trainer's from now on.
+  // No Sampler will be started on this device again: the standby Trainer has the turn from now on.
   // REQUIRES: the device's last Sampler is reaped and reclaimed.
   void MarkSamplerGone(uint32_t device);
 
@@ -291,8 +291,8 @@ class Segment {
   int fd() const { return fd_.get(); }
   const LedgerTrace& trace() const { return trace_; }
 
-  // How much more likely than others the epoch's batches draw favoured neighbours, in sixteenths.
-  // REQUIRES: its batches may be claimed.
+  // The scale of favoured neighbours in the epoch's batches, in sixteenths. REQUIRES: its batches
+  // may be claimed.
   uint32_t ScaleOf(uint64_t epoch_index) const;
 
   // The number of a segment epoch in batch keys.
@@ -306,22 +306,22 @@ class Segment {
   uint64_t Version() const { return header_->version.value.load(std::memory_order_acquire); }
   bool EvaluationDue(uint64_t epoch_index) const;        // on the validation nodes, by the plan?
   bool EvaluationCommitted(uint64_t epoch_index) const;  // done, or none is asked for
-  std::optional<uint64_t> LastEvaluated() const;  // the latest epoch whose evaluation is committed
+  std::optional<uint64_t> LastEvaluated() const;  // latest epoch whose evaluation is committed
   // The latest epoch before this one after which there is an evaluation.
   std::optional<uint64_t> EvaluatedBefore(uint64_t epoch_index) const;
-  // The run that is to be done now: nothing is due before it is committed.
+  // The open run: nothing is due before it is committed.
   std::optional<EvalRun> OpenRun() const;
-  // What it evaluates, and of which version that is.
+  // The parameters of a run, and their version.
   std::span<const float> ParametersOf(const EvalRun& run) const;
   uint64_t VersionOf(const EvalRun& run) const { return (run.epoch + 1) * shape_.GroupsPerEpoch(); }
-  // All epochs, or fewer once the evaluation of the last of them, which is then committed, has
-  // stopped the job. Batches of later epochs that were sampled already are never trained.
+  // All epochs, or fewer once a committed evaluation has stopped the job with its epoch. Batches of
+  // later epochs that were sampled already are never trained.
   uint64_t EpochsToTrain() const;
   // Batches from CommittedBatches(version) up to here (exclusive) may be claimed.
   uint64_t ClaimEnd(uint64_t version) const;
-  // Every batch that is to be trained is committed.
+  // Whether every batch that is to be trained is committed.
   bool TrainingDone() const;
-  // That, and all evaluations are.
+  // Whether also all evaluations are committed.
   bool Complete() const;
   // Ok, or kAborted with the reason of Abort.
   Status AbortStatus() const;
@@ -333,8 +333,8 @@ class Segment {
   }
   void WakeAll();
 
-  // Bytes of the budget that all slots' registered prefixes take, and that a record takes beside
-  // its slot's: as far as its elements may lie beyond that.
+  // Budget bytes of all slots' registered prefixes, and of a record beside its slot's prefix: the
+  // part of its elements that may lie beyond it.
   uint64_t PrefixBytes() const { return shape_.num_slots * config().registered_bytes; }
   uint64_t BeyondPrefix(uint64_t payload_bytes, uint64_t extent_bytes) const {
     const uint64_t prefix = config().registered_bytes;
@@ -363,7 +363,7 @@ class Segment {
   EpochSums& sums(uint64_t version) const {
     return Entry<EpochSums>(layout_.sums_at, version % 2, 2);
   }
-  // Batches of an epoch by the device that trained them: beside epoch() and sums().
+  // Batches of an epoch by the device that trained them; stored beside epoch() and sums().
   std::span<uint64_t> epoch_devices(uint64_t epoch_index) const {
     GNND_CHECK(epoch_index < config().epochs);
     return DeviceCounts(layout_.epoch_devices_at, epoch_index);
@@ -381,7 +381,7 @@ class Segment {
   std::span<uint64_t> chunk_counts(uint32_t index) const {
     return {At<uint64_t>(ChunkResultAt(index) + sizeof(ChunkResult)), config().chunk_counts};
   }
-  // What the chunks of an evaluation keep for its last phase.
+  // Memory in which chunks of an evaluation keep data for its last phase.
   std::span<std::byte> kept() const {
     return {At<std::byte>(layout_.kept_at), config().kept_bytes};
   }
@@ -400,7 +400,7 @@ class Segment {
     return Parameters(layout_.gradients_at, ring_entry);
   }
   std::span<float> best(uint32_t buffer) const { return Parameters(layout_.best_at, buffer); }
-  // Memory of the history that Trainers share; null where there is none.
+  // Memory of the shared history; null if there is none.
   std::byte* history() const {
     return config().history.bytes == 0 ? nullptr : mapping_.data() + layout_.history_at;
   }
@@ -413,13 +413,13 @@ class Segment {
   void Register(const Registrar& registrar);
   Status Protect(Access access);
 
-  // Entry `index` of an array of so many.
+  // Entry `index` of an array of `count` entries.
   template <typename T>
   T& Entry(uint64_t at, uint64_t index, uint64_t count) const {
     GNND_CHECK(index < count);
     return At<T>(at)[index];
   }
-  // Buffer `index` of those that are laid out like the parameters.
+  // Buffer `index` of an array laid out like the parameters.
   std::span<float> Parameters(uint64_t at, uint64_t index) const {
     return {At<float>(at + index * layout_.parameter_stride), config().parameter_floats};
   }
@@ -439,7 +439,7 @@ class Segment {
   }
 
   Mapping mapping_;
-  Registration registration_;  // of parts of the mapping, so it ends first
+  Registration registration_;  // declared after the mapping, so that it ends first
   Status registration_status_;
   UniqueFd fd_;
   LedgerTrace trace_;
@@ -448,9 +448,8 @@ class Segment {
   Layout layout_{};
 };
 
-// Makes a new segment begin with these parameters in place of fresh ones: another job's, for one
-// that goes on from there. REQUIRES: nobody is registered in the segment yet. kInvalidArgument when
-// there are not as many as the model has.
+// Makes a new segment begin with these parameters, another job's, instead of fresh ones. REQUIRES:
+// nobody is registered in the segment yet. kInvalidArgument when their number is not the model's.
 Status BeginWith(Segment& segment, std::span<const float> parameters);
 
 }  // namespace gnnd

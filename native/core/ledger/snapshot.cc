@@ -3,7 +3,7 @@
 #include "core/ledger/batches.h"
 #include "core/ledger/segment.h"
 
-// What the daemon reads: counters, progress, epochs.
+// The daemon's view: counters, progress, epochs.
 
 namespace gnnd {
 namespace {
@@ -39,7 +39,7 @@ ExecutorSnapshot ReadExecutor(uint32_t row, const ExecutorRow& entry) {
   executor.role = static_cast<Role>(entry.role.load(std::memory_order_relaxed));
   executor.device = entry.device.load(std::memory_order_relaxed);
   executor.pid = entry.pid.load(std::memory_order_relaxed);
-  // What it did before it ran (a sign of life) is seen with the phase.
+  // Its acquire also shows the sign of life before the phase.
   executor.phase = static_cast<Phase>(entry.phase.load(std::memory_order_acquire));
   executor.registered_ns = Read(entry.registered_ns);
   executor.heartbeat_ns = Read(entry.heartbeat_ns);
@@ -72,7 +72,7 @@ void CountStates(const Segment& segment, SegmentSnapshot* snapshot) {
   snapshot->epoch = segment.EpochNumber(epoch);
 }
 
-// How far the open run is; what a chunk has done counts once it is done whole.
+// Progress of the open run; a chunk counts once it is done.
 void ReadEvaluation(const Segment& segment, SegmentSnapshot* snapshot) {
   snapshot->evaluation = segment.OpenRun();
   if (!snapshot->evaluation) return;
@@ -176,7 +176,7 @@ EpochReport Segment::ReportEpoch(uint32_t epoch_index) const {
     report.evaluation = EvaluationReport{entry.val, entry.eval_end_ns, entry.eval_retries,
                                          EpochNumber(entry.best_epoch)};
   }
-  // What no run has written is zero.
+  // Values that no run has written are zero.
   if (Complete() && entry.test.sums.items > 0) report.test = entry.test;
   return report;
 }

@@ -5,7 +5,7 @@
 #include "core/draw/philox.h"
 #include "core/ledger/segment.h"
 
-// What a segment may be.
+// Checks of a segment's spec.
 
 namespace gnnd {
 namespace {
@@ -120,8 +120,8 @@ Status CheckHistory(const SegmentSpec& spec) {
     GNND_TRY(CheckRange("history.feature_bytes", history.feature_bytes, 1,
                         kMaxSegmentBytes / history.num_nodes));
   }
-  // A batch sees what was stored up to the version that it is computed on, and no note may be
-  // written over before that is carried over.
+  // A batch sees the embeddings of the version that it is computed on, and no note may be
+  // overwritten before it is carried over.
   GNND_TRY(CheckRange("staleness", spec.staleness, 0, 0));
   const double notes = 2.0 * static_cast<double>(history.bytes) * spec.group;
   if (notes <= static_cast<double>(kMaxSegmentBytes)) return Status::Ok();
@@ -138,8 +138,8 @@ Status ValidateSpec(const SegmentSpec& spec) {
   GNND_TRY(CheckEarlyStop(spec));
   GNND_TRY(CheckRange("group", spec.group, 1, kMaxGroup));
   GNND_TRY(CheckRange("staleness", spec.staleness, 0, kMaxStaleness));
-  // A group is committed as a whole, and slots are freed by commits alone: fewer slots than its
-  // batches and the head group could never be complete.
+  // A group is committed as a whole, and only commits free slots: with fewer slots than its batches
+  // the head group could never be complete.
   if (spec.num_slots < spec.group && !GNND_BROKEN("slots-hold-a-group")) {
     return Invalid("num_slots", "must be at least group (" + std::to_string(spec.group) + "), is " +
                                     std::to_string(spec.num_slots));

@@ -5,15 +5,15 @@
 
 #include "core/ledger/early_stop.h"
 
-// What a task adds up: of a batch, an epoch, a chunk of an evaluation or a whole one. The ledger
-// adds and knows no meaning: the task (native/train/tasks) says what each number counts. Integers
-// are exact, and floating-point sums are added in the order of batches or of chunks, so that they
-// have the same bits whoever computed which part.
+// The sums of a task over a batch, an epoch, a chunk of an evaluation or a whole one. The ledger
+// adds them and knows no meaning: the task (native/train/tasks) says what each number counts.
+// Integers are exact, and floating-point sums are added in the order of batches or of chunks, so
+// that they have the same bits whoever computed which part.
 
 namespace gnnd {
 
 struct TaskSums {
-  uint64_t items;      // what was learnt from, or evaluated; a step's gradient is divided by it
+  uint64_t items;      // things learnt from, or evaluated; a step's gradient is divided by it
   uint64_t counts[3];  // the task's
   double loss;         // summed over the items
   double totals[3];    // the task's
@@ -29,7 +29,7 @@ struct TaskSums {
 };
 static_assert(sizeof(TaskSums) == 64);
 
-// What the task makes of a whole evaluation: the quality that decides which parameters are the
+// A task's judgement of a whole evaluation: the quality that decides which parameters are the
 // best, and its metrics, which the ledger keeps and reports.
 struct Judgement {
   static constexpr size_t kMetricSlots = 8;

@@ -28,7 +28,7 @@ class FrameWriter {
     return Frame(FrameKind::kProgress, std::as_bytes(std::span(&share, 1)));
   }
 
-  // A .npy file of `count` rows; its elements follow as Data.
+  // Begins a .npy file of `count` rows; its elements follow as Data.
   Status Npy(std::string_view name, NpyType type, std::span<const uint64_t> shape) {
     const std::string header = NpyHeader(type, shape);
     uint64_t bytes = BytesOf(type);
@@ -50,7 +50,7 @@ class FrameWriter {
     return Status::Ok();
   }
 
-  // Of uint32 values as int64.
+  // Sends uint32 values as int64.
   Status Widened(std::span<const uint32_t> values) {
     std::array<int64_t, 4096> wide;
     for (size_t from = 0; from < values.size(); from += wide.size()) {
