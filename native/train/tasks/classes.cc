@@ -69,7 +69,7 @@ class Classes final : public NodeTask {
     ++classes[label].hits;
   }
 
-  // Of two classes one score says all.
+  // With two classes one score says all.
   uint64_t ScoresOf(const NodeTargets& targets) const override {
     return targets.width == 2 ? 1 : targets.width;
   }

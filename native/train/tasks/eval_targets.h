@@ -23,13 +23,13 @@ class EvalTargets {
  public:
   EvalTargets() = default;
   explicit EvalTargets(std::span<const int64_t> nodes);
-  // Of an inference: ascending, each once; they are not counted.
+  // Nodes of an inference, ascending and distinct; they are not counted.
   static EvalTargets Predicted(std::vector<uint32_t> nodes);
 
   const std::vector<uint32_t>& once() const { return once_; }  // ascending
   uint64_t bytes() const { return (once_.size() + all_.size()) * sizeof(uint32_t); }
 
-  // Which of once() a target is.
+  // The index of a target in once().
   uint64_t PlaceOf(uint32_t node) const {
     return static_cast<uint64_t>(std::lower_bound(once_.begin(), once_.end(), node) -
                                  once_.begin());
