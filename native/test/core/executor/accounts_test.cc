@@ -1,5 +1,3 @@
-#ifdef GNND_FAILPOINTS
-
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -102,5 +100,3 @@ TEST_CASE(
 }
 
 }  // namespace gnnd::test
-
-#endif

@@ -5,9 +5,7 @@
 
 #include "device_work.h"
 #include "job_harness.h"
-#ifdef GNND_FAILPOINTS
 #include "process_crew.h"
-#endif
 
 // What a device that keeps a master copy is told suffices: it copies what is new and nothing else,
 // and the model is the straight line's.
@@ -86,7 +84,7 @@ TEST_CASE("of two Trainers each copies what the other made") {
   CHECK(of(1, Counter::kBatchesTrained) + of(2, Counter::kBatchesTrained) == 36);
 }
 
-#if defined(GNND_FAILPOINTS) && !defined(__SANITIZE_THREAD__)
+#ifndef __SANITIZE_THREAD__
 
 TEST_CASE("a device that dies with a step that nobody committed leaves the version before it") {
   const NoDeadlines none;

@@ -6,9 +6,7 @@
 
 #include "core/ledger/batches.h"
 #include "job_harness.h"
-#ifdef GNND_FAILPOINTS
 #include "process_crew.h"
-#endif
 
 // Jobs that an evaluation ends: what was sampled of the next epoch is thrown away, by everybody.
 
@@ -116,7 +114,7 @@ TEST_CASE("a margin stops a job sooner, and the best epoch is still the best") {
   CheckStopped(segment, job);
 }
 
-#if defined(GNND_FAILPOINTS) && !defined(__SANITIZE_THREAD__)
+#ifndef __SANITIZE_THREAD__
 
 TEST_CASE("a batch that waits for the evaluation which stops the job is never trained") {
   for (const char* rule : {"", "stop-ends-training"}) {

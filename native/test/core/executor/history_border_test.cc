@@ -8,7 +8,7 @@
 #include "core/base/failpoint.h"
 #include "core/history/job_history.h"
 #include "job_harness.h"
-#if defined(GNND_FAILPOINTS) && !defined(__SANITIZE_THREAD__)
+#ifndef __SANITIZE_THREAD__
 #include "process_crew.h"
 #endif
 
@@ -142,7 +142,7 @@ TEST_CASE("rows below the border are read as they were, whatever embeddings othe
 }
 
 // Not under ThreadSanitizer, which sees nothing across processes and rightly reports the race.
-#if defined(GNND_FAILPOINTS) && !defined(__SANITIZE_THREAD__)
+#ifndef __SANITIZE_THREAD__
 
 TEST_CASE("who ignores the border reads embeddings") {
   failpoint::Break("history-border");

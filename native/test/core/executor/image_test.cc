@@ -16,7 +16,7 @@
 
 #include "job_harness.h"
 #include "test/support/npy_files.h"
-#if defined(GNND_FAILPOINTS) && !defined(__SANITIZE_THREAD__)
+#ifndef __SANITIZE_THREAD__
 #include "process_crew.h"
 #endif
 
@@ -405,7 +405,7 @@ TEST_CASE("an image that cannot be written leaves nothing, and the job goes on")
   CHECK(OutcomeOf(segment) == Expected(job));
 }
 
-#if defined(GNND_FAILPOINTS) && !defined(__SANITIZE_THREAD__)
+#ifndef __SANITIZE_THREAD__
 
 TEST_CASE("nothing is committed while an image is copied; else it is torn") {
   for (const char* rule : {"", "image-under-mutex"}) {

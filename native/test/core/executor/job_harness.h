@@ -268,18 +268,13 @@ inline bool Eventually(const std::function<bool()>& condition,
 // missing, and that what a killed process failed to announce comes with the reclaim.
 class NoDeadlines {
  public:
-#ifdef GNND_FAILPOINTS
   NoDeadlines() { failpoint::SetWaitCapNs(uint64_t{3600} * kNsPerSecond); }
   ~NoDeadlines() { failpoint::SetWaitCapNs(0); }
-#else
-  NoDeadlines() {}  // not a default: the object is there for its scope
-#endif
 };
 
 // While it lives, whoever passes a named point may lose the processor there, for a while.
 class ShakenSchedule {
  public:
-#ifdef GNND_FAILPOINTS
   ShakenSchedule() { failpoint::AtEvery(&Shake); }
   ~ShakenSchedule() { failpoint::AtEvery(nullptr); }
 
@@ -290,9 +285,6 @@ class ShakenSchedule {
     if (draw % 4 == 0) std::this_thread::yield();
     if (draw % 16 == 1) std::this_thread::sleep_for(std::chrono::microseconds(draw / 16 % 100));
   }
-#else
-  ShakenSchedule() {}
-#endif
 };
 
 // Executors as threads of this process, each with a mapping of its own.

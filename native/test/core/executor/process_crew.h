@@ -15,7 +15,7 @@
 #include "job_harness.h"
 
 // Executors as child processes, and a parent that does what the daemon does with the dead: reap,
-// reclaim, start again. Only for builds with GNND_FAILPOINTS.
+// reclaim, start again.
 
 namespace gnnd::test {
 

@@ -118,11 +118,7 @@ TEST_CASE("what is registered counts in the budget from the start, and records b
 }
 
 TEST_CASE("a slot that grew is trimmed beyond what is registered") {
-#ifdef GNND_FAILPOINTS
   const std::vector<const char*> rules = {"", "trim-beyond-prefix"};
-#else
-  const std::vector<const char*> rules = {""};
-#endif
   for (const char* rule : rules) {
     INFO(rule);
     const NoDeadlines none;
@@ -134,17 +130,13 @@ TEST_CASE("a slot that grew is trimmed beyond what is registered") {
     // As if slot 1 had held a record of 100 pages once.
     segment.slot_entry(1).peak_bytes.store(100 * kPageBytes);
     std::memset(segment.slot(1).data() + kFakeSlotBytes - 8, 0x5A, 8);
-#ifdef GNND_FAILPOINTS
     failpoint::Break(rule);
-#endif
     ThreadCrew crew(segment);
     crew.depth = 2;
     crew.AddSampler(0);
     crew.AddTrainer(Role::kTrainer, 1);
     CHECK(crew.Finish());
-#ifdef GNND_FAILPOINTS
     failpoint::Break("");
-#endif
     CHECK(segment.Snapshot().executors[0].counters[static_cast<uint32_t>(Counter::kSlotsTrimmed)] ==
           1);
     CHECK(segment.slot(1).back() == std::byte{0});

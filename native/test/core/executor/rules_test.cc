@@ -1,5 +1,5 @@
 // Not under ThreadSanitizer, which rightly reports the races that the dropped rules make.
-#if defined(GNND_FAILPOINTS) && !defined(__SANITIZE_THREAD__)
+#ifndef __SANITIZE_THREAD__
 
 #include <doctest/doctest.h>
 
@@ -13,9 +13,9 @@
 #include "core/ledger/turn.h"
 #include "job_harness.h"
 
-// Each rule of design §2, kept and dropped: a situation that only the rule saves. With the rule the
-// job ends as it must; without it the test sees the deadlock, the lost batch or the torn
-// parameters.
+// Each rule of the turn and the queue, kept and dropped: a situation that only the rule saves. With
+// the rule the job ends as it must; without it the test sees the deadlock, the lost batch or the
+// torn parameters.
 
 namespace gnnd::test {
 namespace {
