@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// Compiles every source that includes torch against the headers of the oldest PyTorch that README
-// names and of the newest that the package index has; the build itself does it for the one that it
-// links. Nothing is linked and no object is kept: that a source compiles is all that is asked.
+// Compiles what users build and that includes torch (tests and benchmarks are left out) against the
+// headers of the oldest PyTorch that README names and of the newest that the package index has; the
+// build itself does it for the one that it links. Nothing is linked and no object is kept: that a
+// source compiles is all that is asked.
 //
 //   node test/torch-matrix.mjs [--fetch] [WORD]     (only sources whose path contains WORD)
 //
@@ -59,7 +60,9 @@ archive.extractall(sys.argv[2], [n for n in archive.namelist() if n.startswith('
   renameSync(scratch, folder);
 }
 
-/** Compiler's calls of the build, of sources that include a header of `include`. */
+const isForUsers = (file) => !file.includes('/native/test/') && !file.includes('/bench/');
+
+/** Compiler's calls of the build, of sources for users that include a header of `include`. */
 function callsWith(include) {
   const having = new Set();
   let object = '';
@@ -73,7 +76,10 @@ function callsWith(include) {
   const calls = JSON.parse(readFileSync(join(buildFolder, 'compile_commands.json'), 'utf8'));
   return calls
     .map((call) => ({ ...call, object: / -o (\S+)/.exec(call.command)?.[1] }))
-    .filter(({ object, file }) => having.has(object) && words.every((word) => file.includes(word)));
+    .filter(
+      ({ object, file }) =>
+        having.has(object) && isForUsers(file) && words.every((word) => file.includes(word)),
+    );
 }
 
 const hasCcache = spawnSync('ccache', ['--version'], { stdio: 'ignore' }).status === 0;
