@@ -42,7 +42,7 @@
 #include "core/prepare/propagation.h"
 #include "core/prepare/row_files.h"
 #include "train/bench_util.h"
-#include "train/work/rows_work.h"
+#include "train/work/torch_work.h"
 
 namespace gnnd::bench {
 namespace {
@@ -120,7 +120,7 @@ class Trainer {
     rows.batch_size = options.batch;
     rows.chunk = chunk;
     rows.tier = tier;
-    auto work = CreateRowsWork(rows);
+    auto work = TorchWork::Create(rows);
     if (!work.ok()) {
       std::fprintf(stderr, "%s\n", work.status().message().c_str());
       std::exit(1);

@@ -7,7 +7,7 @@
 #include "node/train/bindings.h"
 #include "node/train/predicted_nodes.h"
 #include "train/work/prediction_stream.h"
-#include "train/work/rows_work.h"
+#include "train/work/torch_work.h"
 
 // Predictions of a trained model.
 
@@ -56,7 +56,7 @@ Result<std::unique_ptr<TorchWork>> RowsWorkOf(const PredictOptions& options) {
   rows.val = counts.val;
   rows.test = counts.test;
   rows.task = counts.task;
-  return CreateRowsWork(rows);
+  return TorchWork::Create(rows);
 }
 
 Status Stream(TorchWork* work, const Dataset& dataset, const PredictOptions& options) {

@@ -14,7 +14,6 @@
 #include "node/train/bindings.h"
 #include "node/train/predicted_nodes.h"
 #include "train/layers/script_model.h"
-#include "train/work/rows_work.h"
 #include "train/work/torch_work.h"
 
 // The life of a Trainer.
@@ -250,7 +249,7 @@ Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   rows.tier = options.rows.tier;
   rows.device_splits = options.rows.device_splits;
   rows.device = opened.device.get();
-  std::unique_ptr<TorchWork> work = GNND_VALUE(CreateRowsWork(rows));
+  std::unique_ptr<TorchWork> work = GNND_VALUE(TorchWork::Create(rows));
   return RunTrainerLoop(segment, options.executor, *work, options.prefetch);
 }
 

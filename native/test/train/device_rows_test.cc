@@ -20,7 +20,7 @@
 #include "evaluate.h"
 #include "test/device/support.h"
 #include "test/support/npy_files.h"
-#include "train/work/rows_work.h"
+#include "train/work/torch_work.h"
 
 // A Trainer of a model over rows on a simulated device beside one on the processor: gradients,
 // losses, evaluations and what comes of them have the same bits, wherever rows are.
@@ -148,7 +148,7 @@ bool SameLeft(const Left& a, const Left& b) {
 }
 
 Left Train(const RowsOptions& options) {
-  std::unique_ptr<TorchWork> work = Get(CreateRowsWork(options));
+  std::unique_ptr<TorchWork> work = Get(TorchWork::Create(options));
   Left left;
   left.parameters.resize(work->manifest().num_floats);
   work->InitParameters(left.parameters);
@@ -251,7 +251,7 @@ TEST_CASE("device rows: products are as exact as the job says, whatever torch wa
   at::globalContext().setAllowBF16ReductionCuBLAS(true);
   RowsOptions options = OptionsOf(stored, SpecOf(ModelType::kSgc));
   options.device = device.get();
-  const std::unique_ptr<TorchWork> work = Get(CreateRowsWork(options));
+  const std::unique_ptr<TorchWork> work = Get(TorchWork::Create(options));
   CHECK_FALSE(at::globalContext().allowTF32CuBLAS());
   CHECK(at::globalContext().allowBF16ReductionCuBLAS() ==
         at::CuBLASReductionOption::DisallowReducedPrecisionAllowSplitK);
@@ -283,7 +283,7 @@ TEST_CASE("device rows: what does not fit or fails says so, and all memory comes
   {
     const auto device = plugin.Open({.budget_bytes = 30'000});
     options.device = device.get();
-    const Status status = CreateRowsWork(options).status();
+    const Status status = TorchWork::Create(options).status();
     CHECK(status.code() == Code::kDeviceMemory);
     const DeviceUse use = Get(device->Use());
     CHECK(use.cache_bytes + use.model_bytes + use.workspace_bytes == 0);
@@ -291,7 +291,7 @@ TEST_CASE("device rows: what does not fit or fails says so, and all memory comes
   const SimPlugin faulty(SimPlugin::Environment{{"GNND_SIM_FAULT", "lost:60"}});
   const auto device = faulty.Open();
   options.device = device.get();
-  std::unique_ptr<TorchWork> work = Get(CreateRowsWork(options));
+  std::unique_ptr<TorchWork> work = Get(TorchWork::Create(options));
   std::vector<float> parameters(work->manifest().num_floats);
   std::vector<float> gradient(parameters.size());
   work->InitParameters(parameters);

@@ -17,15 +17,16 @@ void WriteRunning(const ParameterManifest& manifest, const std::vector<RunningVa
   }
 }
 
-Status CountRows(const EvalTask& task, const at::Tensor& logits, std::span<const uint32_t> rows,
-                 uint64_t first, const NodeTargets& targets, EvalResult* result) {
-  const auto columns = static_cast<uint64_t>(logits.size(1));
+Status CountRows(const EvalTask& task, std::span<const float> logits,
+                 std::span<const uint32_t> rows, uint64_t first, const NodeTargets& targets,
+                 EvalResult* result) {
+  const uint64_t columns = logits.size() / rows.size();
   *result = EvalResult{};
   result->rows = rows.size();
   const bool with_loss = task.run.nodes == EvalNodes::kValidation;
   EvalCount count(targets, with_loss, task.kept, result);
   for (size_t i = 0; i < rows.size(); ++i) {
-    count.Add(rows[i], first + i, {logits.const_data_ptr<float>() + i * columns, columns});
+    count.Add(rows[i], first + i, logits.subspan(i * columns, columns));
   }
   return count.Finish();
 }

@@ -20,10 +20,10 @@ namespace gnnd {
 void WriteRunning(const ParameterManifest& manifest, const std::vector<RunningValue>& running,
                   std::span<const float> parameters, uint64_t rows, std::span<float> gradient);
 
-// Counts results from logits [rows, classes] in the host's memory, whose targets are `rows`;
-// `first` is the number of evaluated rows before them. kNumericDivergence when the loss is not
-// finite.
-Status CountRows(const EvalTask& task, const at::Tensor& logits, std::span<const uint32_t> rows,
-                 uint64_t first, const NodeTargets& targets, EvalResult* result);
+// Counts results from logits [rows, classes], whose targets are `rows`; `first` is the number of
+// evaluated rows before them. kNumericDivergence when the loss is not finite.
+Status CountRows(const EvalTask& task, std::span<const float> logits,
+                 std::span<const uint32_t> rows, uint64_t first, const NodeTargets& targets,
+                 EvalResult* result);
 
 }  // namespace gnnd

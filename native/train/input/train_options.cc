@@ -61,12 +61,4 @@ Status CheckOptions(const TrainOptions& options) {
   return CheckData(options);
 }
 
-EvalTargets TargetsOf(const TrainOptions& options, EvalNodes nodes) {
-  const bool validates = nodes == EvalNodes::kValidation;
-  if (options.predictions.folder.empty()) {
-    return EvalTargets(validates ? options.val_nodes : options.test_nodes);
-  }
-  return EvalTargets::Predicted(validates ? options.predicted_nodes : std::vector<uint32_t>());
-}
-
 }  // namespace gnnd

@@ -19,7 +19,6 @@
 #include "train/layers/history_use.h"
 #include "train/layers/script_options.h"
 #include "train/ops/device.h"
-#include "train/tasks/eval_targets.h"
 #include "train/tasks/node_targets.h"
 
 namespace gnnd {
@@ -108,8 +107,5 @@ Status CheckOptions(const TrainOptions& options);
 
 // kInvalidArgument if `node` is not in the graph.
 Status CheckInGraph(const TrainOptions& options, int64_t node);
-
-// The targets that a Trainer evaluates, or predicts, as `nodes`.
-EvalTargets TargetsOf(const TrainOptions& options, EvalNodes nodes);
 
 }  // namespace gnnd

@@ -253,11 +253,11 @@ const std::byte* TrainerHistory::ComputedRows(const Level& level) const {
 TrainerHistory::TrainerHistory(const HistoryUse& use, const RowTable& features, TrainStream* stream)
     : use_(use), stream_(stream), history_(HistoryOf(use, features)), pruner_(use.levels) {}
 
-Result<std::unique_ptr<TrainerHistory>> TrainerHistory::Of(const HistoryUse& use,
-                                                           const RowTable& features,
-                                                           TrainStream* stream) {
-  std::unique_ptr<TrainerHistory> history;
-  if (use.config.bytes == 0) return history;
+Result<std::unique_ptr<BatchHistory>> BatchHistory::Of(const HistoryUse& use,
+                                                       const RowTable& features,
+                                                       TrainStream* stream) {
+  if (use.config.bytes == 0) return std::make_unique<BatchHistory>();
+  std::unique_ptr<BatchHistory> history;
   GNND_TRY(Contained([&] {
     history.reset(new TrainerHistory(use, features, stream));
     return Status::Ok();

@@ -26,24 +26,45 @@
 
 namespace gnnd {
 
-// Called batch by batch: BringTo, Prune, Merge of each kept level in forward, Update.
-class TrainerHistory {
+class TrainerHistory;
+
+// What a Trainer keeps of its batches: nothing, unless it is a TrainerHistory. Called batch by
+// batch: BringTo, Prune, Merge of each kept level in forward, Update.
+class BatchHistory {
  public:
-  // Null if nothing is kept. `stream` is the device's stream, or null if the processor computes.
+  // Follows `use`. `stream` is the device's stream, or null if the processor computes.
   // kShmAllocationFailed.
-  static Result<std::unique_ptr<TrainerHistory>> Of(const HistoryUse& use, const RowTable& features,
-                                                    TrainStream* stream);
+  static Result<std::unique_ptr<BatchHistory>> Of(const HistoryUse& use, const RowTable& features,
+                                                  TrainStream* stream);
+  virtual ~BatchHistory() = default;
+
+  // The history that layers read and merge; null if nothing is kept.
+  virtual TrainerHistory* kept() { return nullptr; }
 
   // Makes a store with these options; if the config says so, its cache lies in this history's
   // memory, already filled, and the store must not outlive this object. Errors: those of
   // HistoryCache::Create and FeatureStore::Create.
-  Result<FeatureStore> MakeStore(FeatureStore::Options options);
+  virtual Result<FeatureStore> MakeStore(FeatureStore::Options options) {
+    return FeatureStore::Create(options);
+  }
 
   // Brings the history, and the cache of `store`, to the version that this point's batch sees.
-  Status BringTo(const BatchPoint& point, FeatureStore* store);
+  virtual Status BringTo(const BatchPoint&, FeatureStore*) { return Status::Ok(); }
 
   // Prunes the batch's sample (prune.h); the result is valid until the next call.
-  const Sample& Prune(const Sample& sample, HistoryReport* report);
+  virtual const Sample& Prune(const Sample& sample, HistoryReport*) { return sample; }
+
+  // Called after backward: says which computed rows are stored and which stored ones forgotten.
+  virtual HistoryUpdate Update() { return {}; }
+};
+
+class TrainerHistory final : public BatchHistory {
+ public:
+  TrainerHistory* kept() override { return this; }
+  Result<FeatureStore> MakeStore(FeatureStore::Options options) override;
+  Status BringTo(const BatchPoint& point, FeatureStore* store) override;
+  const Sample& Prune(const Sample& sample, HistoryReport* report) override;
+  HistoryUpdate Update() override;
 
   bool keeps(uint32_t level) const { return pruner_.keeps(level); }
   const LevelRows& rows(uint32_t level) const { return pruner_.rows(level); }
@@ -56,10 +77,8 @@ class TrainerHistory {
   // The type in which rows with this many columns are kept.
   at::ScalarType RowType(uint32_t columns) const;
 
-  // Called after backward: says which computed rows are stored and which stored ones forgotten.
-  HistoryUpdate Update();
-
  private:
+  friend class BatchHistory;
   friend class MergeFunction;
 
   TrainerHistory(const HistoryUse& use, const RowTable& features, TrainStream* stream);

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "core/kernels/loss.h"
-#include "train/ops/device_stream.h"
 #include "train/ops/ops.h"
 
 namespace gnnd {
 namespace {
+
+using Table = gnnd_device_plugin;
 
 TrainStream& StreamOf(Workspace* workspace) { return TrainStream::Of(workspace->device()); }
 
@@ -23,113 +24,105 @@ constexpr uint32_t kElement<Bfloat16> = GNND_ELEMENT_BFLOAT16;
 
 template <typename T, typename Element>
 void SumEdges(const Spmm<float, Element, T>& op, uint32_t rows, Workspace* workspace) {
-  gnnd_device_spmm args{};
-  args.element = kElement<Element>;
-  args.out_element = kElement<T>;
-  args.rows = rows;
-  args.columns = op.columns;
-  args.x = op.x;
-  args.x_stride = op.x_stride;
-  args.indptr = op.indptr;
-  args.index = op.index;
-  args.weight = op.weight;
-  args.self = op.self;
-  args.self_stride = op.self_stride;
-  args.self_index = op.self_index;
-  args.self_weight = op.self_weight;
-  args.scale = op.scale;
-  args.self_rows = op.self_rows;
-  args.out = op.out;
-  args.out_stride = op.out_stride;
-  TrainStream& stream = StreamOf(workspace);
-  stream.Launch(stream.table().spmm, args);
+  Launch(workspace, &Table::spmm,
+         {.element = kElement<Element>,
+          .out_element = kElement<T>,
+          .rows = rows,
+          .columns = op.columns,
+          .x = op.x,
+          .x_stride = op.x_stride,
+          .indptr = op.indptr,
+          .index = op.index,
+          .weight = op.weight,
+          .self = op.self,
+          .self_stride = op.self_stride,
+          .self_index = op.self_index,
+          .self_weight = op.self_weight,
+          .scale = op.scale,
+          .self_rows = op.self_rows,
+          .reserved = 0,
+          .out = op.out,
+          .out_stride = op.out_stride});
 }
 
 void WriteMeanScales(const MeanScales<float>& op, Workspace* workspace) {
-  TrainStream& stream = StreamOf(workspace);
-  stream.Launch(stream.table().mean_scales,
-                gnnd_device_mean_scales{op.indptr, op.weight, op.num_dst, 0, op.scale, nullptr});
+  Launch(workspace, &Table::mean_scales, {op.indptr, op.weight, op.num_dst, 0, op.scale, nullptr});
 }
 
 // The scales are computed again beside them, with the same bits.
 void ScaleWeights(const MeanScales<float>& op, Workspace* workspace) {
-  TrainStream& stream = StreamOf(workspace);
-  stream.Launch(stream.table().mean_scales,
-                gnnd_device_mean_scales{op.indptr, op.weight, op.num_dst, 0, op.scale, op.scaled});
+  Launch(workspace, &Table::mean_scales,
+         {op.indptr, op.weight, op.num_dst, 0, op.scale, op.scaled});
 }
 
 void Transpose(const TransposeInput<float>& in, Workspace* workspace, uint32_t* indptr,
                uint32_t* dst, float* weight) {
-  TrainStream& stream = StreamOf(workspace);
-  gnnd_device_transpose args{};
-  args.indptr = in.indptr.data();
-  args.src = in.src.data();
-  args.num_dst = static_cast<uint32_t>(in.indptr.size() - 1);
-  args.num_src = in.num_src;
-  args.num_edges = in.src.size();
-  args.transposed_indptr = indptr;
-  args.transposed_dst = dst;
-  args.transposed_edge = workspace->Get<uint32_t>(in.src.size());
-  args.workspace = workspace->Get<std::byte>(
-      stream.table().transpose_workspace_bytes(args.num_dst, args.num_src, args.num_edges));
-  stream.Launch(stream.table().transpose, args);
-  const uint32_t* const from = in.weight_per_destination ? dst : args.transposed_edge;
-  stream.Launch(stream.table().take, gnnd_device_take{in.weight, from, args.num_edges, weight});
+  const auto num_dst = static_cast<uint32_t>(in.indptr.size() - 1);
+  const uint64_t num_edges = in.src.size();
+  auto* const edge = workspace->Get<uint32_t>(num_edges);
+  Launch(workspace, &Table::transpose,
+         {.indptr = in.indptr.data(),
+          .src = in.src.data(),
+          .num_dst = num_dst,
+          .num_src = in.num_src,
+          .num_edges = num_edges,
+          .transposed_indptr = indptr,
+          .transposed_dst = dst,
+          .transposed_edge = edge,
+          .workspace = WorkOf(workspace, &Table::transpose_workspace_bytes, num_dst, in.num_src,
+                              num_edges)});
+  const uint32_t* const from = in.weight_per_destination ? dst : edge;
+  Launch(workspace, &Table::take, {in.weight, from, num_edges, weight});
 }
 
 const float* WeightsAs(std::span<const float> weights, Workspace*) { return weights.data(); }
 
 template <typename T>
 void Drop(const DropoutRows<T, float>& op, uint32_t rows, Workspace* workspace) {
-  gnnd_device_dropout args{};
-  args.element = kElement<T>;
-  args.rows = rows;
-  args.columns = op.columns;
-  args.relu = op.relu ? 1 : 0;
-  args.random_seed = op.key.random_seed;
-  args.epoch = op.key.epoch;
-  args.batch = op.key.batch;
-  args.layer = op.key.layer;
-  args.nodes = op.nodes;
-  args.in_out = op.rows;
-  args.stride = op.stride;
-  args.threshold = op.threshold;
-  args.scale = static_cast<double>(op.scale);
-  TrainStream& stream = StreamOf(workspace);
-  stream.Launch(stream.table().dropout, args);
+  const DropoutKey& key = op.key;
+  Launch(workspace, &Table::dropout,
+         {.element = kElement<T>,
+          .rows = rows,
+          .columns = op.columns,
+          .relu = op.relu ? 1U : 0U,
+          .random_seed = key.random_seed,
+          .epoch = key.epoch,
+          .batch = key.batch,
+          .layer = key.layer,
+          .reserved = 0,
+          .nodes = op.nodes,
+          .in_out = op.rows,
+          .stride = op.stride,
+          .threshold = op.threshold,
+          .scale = static_cast<double>(op.scale)});
 }
 
 template <typename T>
 void DropGradient(const DropoutGradient<T>& op, Workspace* workspace) {
-  gnnd_device_dropout_gradient args{};
-  args.element = kElement<T>;
-  args.count = op.rows * op.columns;
-  args.out = op.out;
-  args.grad = op.grad;
-  args.scale = static_cast<double>(op.scale);
-  args.grad_in = op.grad_in;
-  TrainStream& stream = StreamOf(workspace);
-  stream.Launch(stream.table().dropout_gradient, args);
+  Launch(workspace, &Table::dropout_gradient,
+         {.element = kElement<T>,
+          .reserved = 0,
+          .count = op.rows * op.columns,
+          .out = op.out,
+          .grad = op.grad,
+          .scale = static_cast<double>(op.scale),
+          .grad_in = op.grad_in});
 }
 
 template <typename T>
 void SumRows(const T* rows, uint32_t count, uint64_t columns, Workspace* workspace, float* out) {
-  TrainStream& stream = StreamOf(workspace);
-  gnnd_device_sum_rows args{};
-  args.element = kElement<T>;
-  args.count = count;
-  args.columns = columns;
-  args.rows = rows;
-  args.out = out;
-  args.workspace = workspace->Get<std::byte>(stream.table().sum_workspace_bytes(count, columns));
-  stream.Launch(stream.table().sum_rows, args);
+  Launch(workspace, &Table::sum_rows,
+         {.element = kElement<T>,
+          .count = count,
+          .columns = columns,
+          .rows = rows,
+          .out = out,
+          .workspace = WorkOf(workspace, &Table::sum_workspace_bytes, count, columns)});
 }
 
 template <typename From, typename To>
 void ConvertRows(const From* from, uint32_t rows, uint64_t columns, Workspace* workspace, To* to) {
-  TrainStream& stream = StreamOf(workspace);
-  stream.Launch(stream.table().convert,
-                gnnd_device_convert{kElement<From>, kElement<To>, rows * columns, from, to});
+  Launch(workspace, &Table::convert, {kElement<From>, kElement<To>, rows * columns, from, to});
 }
 
 // A matrix, or one that is seen transposed, in another type; in the workspace.
@@ -214,7 +207,7 @@ LossSums Losses(const LossRows& op, Workspace* workspace) {
   args.exp_sums = workspace->Get<double>(op.rows);
   args.margins = workspace->Get<float>(op.rows);
   args.best = workspace->Get<uint32_t>(op.rows);
-  stream.Launch(stream.table().loss, args);
+  Launch(workspace, &Table::loss, args);
   std::vector<double> exp_sums(op.rows);
   std::vector<float> margins(op.rows);
   std::vector<uint32_t> best(op.rows);
@@ -234,18 +227,16 @@ LossSums Losses(const LossRows& op, Workspace* workspace) {
 
 template <typename T>
 RowOperators<T> DeviceRows() {
-  RowOperators<T> rows{};
-  rows.sum_edges = &SumEdges<T, T>;
-  rows.sum_floats = &SumEdges<T, float>;
-  rows.sum_halves = &SumEdges<T, Half>;
-  rows.mean_scales = &WriteMeanScales;
-  rows.scale_weights = &ScaleWeights;
-  rows.transpose = &Transpose;
-  rows.weights = &WeightsAs;
-  rows.dropout = &Drop<T>;
-  rows.dropout_gradient = &DropGradient<T>;
-  rows.sum_rows = &SumRows<T>;
-  return rows;
+  return {.sum_edges = &SumEdges<T, T>,
+          .sum_floats = &SumEdges<T, float>,
+          .sum_halves = &SumEdges<T, Half>,
+          .mean_scales = &WriteMeanScales,
+          .scale_weights = &ScaleWeights,
+          .transpose = &Transpose,
+          .weights = &WeightsAs,
+          .dropout = &Drop<T>,
+          .dropout_gradient = &DropGradient<T>,
+          .sum_rows = &SumRows<T>};
 }
 
 }  // namespace

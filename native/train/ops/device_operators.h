@@ -1,5 +1,10 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "train/ops/device_stream.h"
 #include "train/ops/operators.h"
 
 namespace gnnd {
@@ -21,5 +26,25 @@ void TransposedOfTorch(const at::Tensor& grad, const at::Tensor& x, const at::Te
 AttentionOperators<float> DeviceAttention();
 FinishOperators<float> DeviceFinish();
 RowModelOperators<float> DeviceRowModels();
+
+// A kernel in the plug-in's table.
+template <typename Args>
+using Kernel = uint32_t (*gnnd_device_plugin::*)(gnnd_device_stream*, const Args*,
+                                                 gnnd_device_error*);
+
+// Enqueues a kernel on the stream of the workspace.
+template <typename Args>
+void Launch(Workspace* workspace, Kernel<Args> kernel, const std::type_identity_t<Args>& args) {
+  TrainStream& stream = TrainStream::Of(workspace->device());
+  stream.Launch(stream.table().*kernel, args);
+}
+
+// Memory that a kernel works in, as large as its `bytes` in the plug-in's table says.
+template <typename... Sizes>
+std::byte* WorkOf(Workspace* workspace, uint64_t (*gnnd_device_plugin::*bytes)(Sizes...),
+                  std::type_identity_t<Sizes>... sizes) {
+  const gnnd_device_plugin& table = TrainStream::Of(workspace->device()).table();
+  return workspace->Get<std::byte>((table.*bytes)(sizes...));
+}
 
 }  // namespace gnnd

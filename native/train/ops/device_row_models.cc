@@ -1,72 +1,74 @@
 #include "train/ops/device_operators.h"
-#include "train/ops/device_stream.h"
 
 // What models over rows compute, by a device's kernels.
 
 namespace gnnd {
 namespace {
 
-TrainStream& StreamOf(Workspace* workspace) { return TrainStream::Of(workspace->device()); }
+using Table = gnnd_device_plugin;
 
-void NormalizeBatch(const BatchNormRows<float>& op, uint32_t pass, Workspace* workspace, float* out,
-                    float* grad_scale) {
-  TrainStream& stream = StreamOf(workspace);
-  gnnd_device_batch_norm_rows args{};
-  args.pass = pass;
-  args.rows = op.rows;
-  args.columns = op.columns;
-  args.x = op.x;
-  args.scale = op.scale;
-  args.shift = op.shift;
-  args.moments = op.moments;
-  args.inverse = op.inverse;
-  args.grad = op.grad;
-  args.out = out;
-  args.grad_scale = grad_scale;
-  if (pass != GNND_BATCH_NORM_GIVEN) {
-    args.workspace =
-        workspace->Get<std::byte>(stream.table().batch_norm_workspace_bytes(op.rows, op.columns));
-  }
-  stream.Launch(stream.table().batch_norm, args);
+gnnd_device_batch_norm_rows ArgsOf(const BatchNormRows<float>& op, uint32_t pass, float* out) {
+  return {.pass = pass,
+          .rows = op.rows,
+          .columns = op.columns,
+          .x = op.x,
+          .scale = op.scale,
+          .shift = op.shift,
+          .moments = op.moments,
+          .inverse = op.inverse,
+          .grad = op.grad,
+          .out = out,
+          .grad_scale = nullptr,
+          .workspace = nullptr};
+}
+
+std::byte* WorkOf(const BatchNormRows<float>& op, Workspace* workspace) {
+  return WorkOf(workspace, &Table::batch_norm_workspace_bytes, op.rows, op.columns);
 }
 
 void BatchNorm(const BatchNormRows<float>& op, Workspace* workspace, float* out) {
-  NormalizeBatch(op, GNND_BATCH_NORM_OWN, workspace, out, nullptr);
+  gnnd_device_batch_norm_rows args = ArgsOf(op, GNND_BATCH_NORM_OWN, out);
+  args.workspace = WorkOf(op, workspace);
+  Launch(workspace, &Table::batch_norm, args);
 }
 
 void BatchNormBy(const BatchNormRows<float>& op, Workspace* workspace, float* out) {
-  NormalizeBatch(op, GNND_BATCH_NORM_GIVEN, workspace, out, nullptr);
+  Launch(workspace, &Table::batch_norm, ArgsOf(op, GNND_BATCH_NORM_GIVEN, out));
 }
 
 void BatchNormGradient(const BatchNormRows<float>& op, Workspace* workspace, float* grad_in,
                        float* grad_scale) {
-  NormalizeBatch(op, GNND_BATCH_NORM_GRADIENT, workspace, grad_in, grad_scale);
+  gnnd_device_batch_norm_rows args = ArgsOf(op, GNND_BATCH_NORM_GRADIENT, grad_in);
+  args.grad_scale = grad_scale;
+  args.workspace = WorkOf(op, workspace);
+  Launch(workspace, &Table::batch_norm, args);
 }
 
 void PRelu(const PReluRows<float>& op, Workspace* workspace, float* out) {
-  TrainStream& stream = StreamOf(workspace);
-  gnnd_device_prelu_rows args{};
-  args.rows = op.rows;
-  args.columns = op.columns;
-  args.x = op.x;
-  args.slope = op.slope;
-  args.out = out;
-  stream.Launch(stream.table().prelu, args);
+  Launch(workspace, &Table::prelu,
+         {.rows = op.rows,
+          .reserved = 0,
+          .columns = op.columns,
+          .x = op.x,
+          .slope = op.slope,
+          .grad = nullptr,
+          .out = out,
+          .grad_slope = nullptr,
+          .workspace = nullptr});
 }
 
 void PReluGradient(const PReluRows<float>& op, Workspace* workspace, float* grad_in,
                    float* grad_slope) {
-  TrainStream& stream = StreamOf(workspace);
-  gnnd_device_prelu_rows args{};
-  args.rows = op.rows;
-  args.columns = op.columns;
-  args.x = op.x;
-  args.slope = op.slope;
-  args.grad = op.grad;
-  args.out = grad_in;
-  args.grad_slope = grad_slope;
-  args.workspace = workspace->Get<std::byte>(stream.table().sum_workspace_bytes(op.rows, 1));
-  stream.Launch(stream.table().prelu, args);
+  Launch(workspace, &Table::prelu,
+         {.rows = op.rows,
+          .reserved = 0,
+          .columns = op.columns,
+          .x = op.x,
+          .slope = op.slope,
+          .grad = op.grad,
+          .out = grad_in,
+          .grad_slope = grad_slope,
+          .workspace = WorkOf(workspace, &Table::sum_workspace_bytes, op.rows, 1)});
 }
 
 gnnd_device_tokens ArgsOf(const TokenRows<float>& op) {
@@ -85,7 +87,6 @@ gnnd_device_tokens ArgsOf(const TokenRows<float>& op) {
 }
 
 void Attend(const TokenRows<float>& op, const TokenDropout& dropout, Workspace* workspace) {
-  TrainStream& stream = StreamOf(workspace);
   gnnd_device_tokens args = ArgsOf(op);
   args.out = op.out;
   args.random_seed = dropout.key.random_seed;
@@ -95,32 +96,29 @@ void Attend(const TokenRows<float>& op, const TokenDropout& dropout, Workspace* 
   args.scale = 1.0F / (1.0F - dropout.p);
   args.nodes = dropout.nodes;
   args.threshold = DropoutThreshold(dropout.p);
-  stream.Launch(stream.table().token_attention, args);
+  Launch(workspace, &Table::token_attention, args);
 }
 
 void AttendGradient(const TokenRows<float>& op, Workspace* workspace) {
-  TrainStream& stream = StreamOf(workspace);
   gnnd_device_tokens args = ArgsOf(op);
   args.grad = op.grad;
   args.grad_query = op.grad_query;
   args.grad_key = op.grad_key;
   args.grad_value = op.grad_value;
   args.workspace = workspace->Get<float>(op.rows * op.scores());
-  stream.Launch(stream.table().token_attention, args);
+  Launch(workspace, &Table::token_attention, args);
 }
 
 }  // namespace
 
 RowModelOperators<float> DeviceRowModels() {
-  RowModelOperators<float> made{};
-  made.batch_norm = &BatchNorm;
-  made.batch_norm_by = &BatchNormBy;
-  made.batch_norm_gradient = &BatchNormGradient;
-  made.prelu = &PRelu;
-  made.prelu_gradient = &PReluGradient;
-  made.attend = &Attend;
-  made.attend_gradient = &AttendGradient;
-  return made;
+  return {.batch_norm = &BatchNorm,
+          .batch_norm_by = &BatchNormBy,
+          .batch_norm_gradient = &BatchNormGradient,
+          .prelu = &PRelu,
+          .prelu_gradient = &PReluGradient,
+          .attend = &Attend,
+          .attend_gradient = &AttendGradient};
 }
 
 }  // namespace gnnd

@@ -1,0 +1,112 @@
+#include "train/evaluate/exact_layers.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.h"
+#include "train/evaluate/device_eval_input.h"
+
+namespace gnnd {
+
+ExactLayers::ExactLayers(const BlockInput& input, const Model& model, MakeRunner host)
+    : input_(input),
+      model_(model),
+      host_(std::move(host)),
+      runner_(host_()),
+      layout_(EvalLayout::Of(model.spec, input.options.topology.num_nodes())) {}
+
+Status ExactLayers::OpenScratch() {
+  if (scratch_) return Status::Ok();
+  const EvalPlace& place = input_.options.eval_place;
+  UniqueFd own;
+  if (place.fd < 0) {
+    const bool fits = layout_.total_bytes <= place.memory_bytes;
+    own = GNND_VALUE(EvalScratch::Create(layout_.total_bytes, fits ? std::string() : place.folder));
+  }
+  scratch_ =
+      GNND_VALUE(EvalScratch::Attach(own.valid() ? own.get() : place.fd, layout_.total_bytes));
+  return Status::Ok();
+}
+
+Result<EvalPlan> ExactLayers::Plan(std::span<const uint32_t> nodes, const Alive& alive) {
+  GNND_TRY(OpenScratch());
+  return PlanEvaluation(input_.options.topology, model_.spec, nodes, alive);
+}
+
+LayerTask ExactLayers::TaskOf(const EvalPlan& plan, const EvalPhase& phase,
+                              std::span<const at::Tensor> parameters) const {
+  LayerTask task;
+  task.layer = phase.layer;
+  task.transforms_first = plan.transforms_first[phase.layer];
+  task.parameters = ParametersOf(model_, parameters, phase.layer);
+  task.in = input_.options.features;
+  if (phase.layer == 0 && scratch_->size() >= layout_.total_bytes + layout_.kept_bytes &&
+      layout_.kept_bytes > 0) {
+    task.kept = scratch_->at(layout_.kept_at);
+    task.is_kept = reinterpret_cast<uint8_t*>(scratch_->at(layout_.is_kept_at));
+  }
+  if (phase.layer > 0) {
+    const uint64_t columns = ShapeOf(model_.spec, phase.layer).in;
+    const uint64_t floats = input_.options.topology.num_nodes() * columns;
+    const float* rows = scratch_->at(layout_.hidden_at[(phase.layer - 1) % 2]);
+    task.in = RowTable(std::span(rows, floats), columns);
+  }
+  task.transformed = scratch_->at(layout_.transformed_at);
+  task.scores = scratch_->at(layout_.scores_at);
+  return task;
+}
+
+// Computes rows of a hidden layer, and moves those of scattered blocks to their places.
+void ExactLayers::RunBlock(const LayerTask& task, std::span<const uint32_t> nodes, float* hidden) {
+  const uint64_t columns = ShapeOf(model_.spec, task.layer).out;
+  if (Consecutive(nodes)) return runner_->Run(task, nodes, hidden + nodes.front() * columns);
+  out_.Reset();
+  float* rows = out_.Get<float>(nodes.size() * columns);
+  runner_->Run(task, nodes, rows);
+  ScatterRows(rows, nodes, columns, hidden);
+}
+
+Status ExactLayers::Run(const EvalPlan& plan, const EvalPhase& phase, uint32_t chunk,
+                        std::span<const at::Tensor> parameters, const Alive& alive,
+                        const LogitsConsumer& consume, uint64_t* rows) {
+  const uint32_t num_nodes = input_.options.topology.num_nodes();
+  const uint64_t first = uint64_t{chunk} * plan.chunk_nodes;
+  const uint64_t last = std::min<uint64_t>(num_nodes, first + plan.chunk_nodes);
+  GNND_CHECK(first < last);
+  std::vector<uint32_t> members;
+  plan.sets[phase.set].List(static_cast<uint32_t>(first), static_cast<uint32_t>(last), &members);
+  const std::span<const uint32_t> nodes(members);
+  const LayerTask task = TaskOf(plan, phase, parameters);
+  const bool is_last = !phase.transforms && phase.layer + 1 == model_.spec.num_layers;
+  for (uint64_t begin = 0; begin < nodes.size();) {
+    if (!alive()) return EvaluationAborted();
+    const uint64_t end = runner_->BlockEnd(task, nodes, begin);
+    const auto block = nodes.subspan(begin, end - begin);
+    if (phase.transforms) {
+      runner_->Transform(task, block);
+    } else if (is_last) {
+      out_.Reset();
+      float* logits = out_.Get<float>(block.size() * model_.spec.out_dim);
+      runner_->Run(task, block, logits);
+      GNND_TRY(consume(block, logits));
+    } else {
+      RunBlock(task, block, scratch_->at(layout_.hidden_at[phase.layer % 2]));
+    }
+    begin = end;
+  }
+  *rows = nodes.size();
+  return Status::Ok();
+}
+
+void ExactLayers::End() {
+  if (scratch_) scratch_->Clear(layout_.total_bytes);
+}
+
+Status ExactLayers::UseDevice(DeviceSide& side, Workspace* memory) {
+  auto there = GNND_VALUE(DeviceInput::Create(input_.options, input_.store, side, memory));
+  runner_ = std::make_unique<EvalLayer>(input_.options, model_, std::move(there));
+  return Status::Ok();
+}
+
+}  // namespace gnnd

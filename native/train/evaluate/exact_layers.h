@@ -1,0 +1,62 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "core/base/status.h"
+#include "core/executor/eval_scratch.h"
+#include "train/device/device_side.h"
+#include "train/evaluate/eval_layer.h"
+#include "train/evaluate/eval_plan.h"
+#include "train/input/block_input.h"
+#include "train/ops/workspace.h"
+#include "train/tasks/eval_targets.h"
+
+namespace gnnd {
+
+// A model's layers over a graph, one after the other, with full neighbourhoods and no dropout: each
+// row of each layer that is needed is computed once. A chunk is the rows of a phase whose node ids
+// lie in its range.
+class ExactLayers {
+ public:
+  // Borrows input and model. `host` makes what computes a layer on the processor.
+  using MakeRunner = std::function<std::unique_ptr<LayerRunner>()>;
+  ExactLayers(const BlockInput& input, const Model& model, MakeRunner host);
+
+  // Plans how the logits of `nodes` (ascending, distinct) are computed.
+  Result<EvalPlan> Plan(std::span<const uint32_t> nodes, const Alive& alive);
+  // Computes the rows of one chunk. `consume` takes them if the phase is the last. `parameters` are
+  // in manifest order, float32, none requiring a gradient; empty for a script, which holds its own.
+  Status Run(const EvalPlan& plan, const EvalPhase& phase, uint32_t chunk,
+             std::span<const at::Tensor> parameters, const Alive& alive,
+             const LogitsConsumer& consume, uint64_t* rows);
+  // Called when nobody reads the chunks' rows any more.
+  void End();
+
+  // As in ChunkEvaluator.
+  Status UseDevice(DeviceSide& side, Workspace* memory);
+  void UseHost() { runner_ = host_(); }
+  int scratch_fd() const { return scratch_ ? scratch_->fd() : -1; }
+  uint64_t work_bytes() const { return runner_->reserved_bytes() + out_.reserved_bytes(); }
+
+ private:
+  Status OpenScratch();
+  LayerTask TaskOf(const EvalPlan& plan, const EvalPhase& phase,
+                   std::span<const at::Tensor> parameters) const;
+  void RunBlock(const LayerTask& task, std::span<const uint32_t> nodes, float* hidden);
+
+  const BlockInput& input_;
+  const Model& model_;
+  MakeRunner host_;
+  std::unique_ptr<LayerRunner> runner_;
+  EvalLayout layout_;
+  std::optional<EvalScratch> scratch_;  // opened with the first plan
+  Workspace out_;                       // a block's rows where they do not lie together, and logits
+};
+
+}  // namespace gnnd
