@@ -120,7 +120,7 @@ class TimedTrainWork final : public TrainWork {
   Status ComputeGradient(const Sample&, uint32_t, const ParametersView&, std::span<float> gradient,
                          BatchReport* report) override {
     stand_in_->Do([&] { std::fill(gradient.begin(), gradient.end(), 1.0F); });
-    *report = BatchReport{1.0, 1, 0};
+    *report = BatchReport{.sums = {.items = 1, .counts = {}, .loss = 1.0, .totals = {}}};
     return Status::Ok();
   }
   void Apply(const StepView& step) override {
@@ -134,6 +134,8 @@ class TimedTrainWork final : public TrainWork {
   Status EvaluateChunk(const EvalTask&, const ParametersView&, const Alive&, EvalResult*) override {
     return NoEvaluation();
   }
+  Status Reduce(const ReduceTask&, const Alive&) override { return NoEvaluation(); }
+  Judgement Judge(const EvalResult&, std::span<std::byte>) const override { return {}; }
   void EndEvaluation(const EvalRun&) override {}
   Sha256Digest DigestOf(std::span<const float>) override { return {}; }
 

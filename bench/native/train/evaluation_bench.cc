@@ -38,6 +38,7 @@
 #include "core/base/check.h"
 #include "core/base/prefetch.h"
 #include "core/executor/eval_scratch.h"
+#include "core/metric/metric.h"
 #include "power_law_graph.h"
 #include "train/evaluate/eval_plan.h"
 #include "train/layers/model.h"
@@ -237,7 +238,7 @@ Outcome Run(std::vector<std::unique_ptr<TorchWork>>& works, const std::vector<fl
         EvalResult result{};
         GNND_CHECK(works[t]->EvaluateChunk(task, {.floats = parameters}, alive, &result).ok());
         rows += result.rows;
-        correct += result.correct;
+        correct += result.sums.counts[kCorrect];
       }
       phase_end.arrive_and_wait();
     }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "train/work/compute_side.h"
 #include "train/work/guarded.h"
 
 namespace gnnd {

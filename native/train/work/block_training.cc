@@ -8,6 +8,7 @@
 #include "train/device/device_extraction.h"
 #include "train/input/extraction.h"
 #include "train/ops/parallel.h"
+#include "train/work/compute_side.h"
 
 namespace gnnd {
 namespace {

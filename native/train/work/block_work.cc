@@ -13,6 +13,7 @@
 #include "train/tasks/task.h"
 #include "train/work/block_evaluation.h"
 #include "train/work/block_training.h"
+#include "train/work/compute_side.h"
 #include "train/work/guarded.h"
 #include "train/work/journaled_evaluation.h"
 #include "train/work/torch_work.h"

@@ -6,6 +6,7 @@
 #include "core/model/row_manifest.h"
 #include "train/evaluate/row_results.h"
 #include "train/ops/ops.h"
+#include "train/work/compute_side.h"
 
 namespace gnnd {
 namespace {

@@ -7,6 +7,7 @@
 #include "train/evaluate/row_results.h"
 #include "train/ops/ops.h"
 #include "train/ops/parallel.h"
+#include "train/work/compute_side.h"
 
 namespace gnnd {
 namespace {

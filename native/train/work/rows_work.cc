@@ -11,6 +11,7 @@
 #include "train/device/device_rows.h"
 #include "train/ops/torch_threads.h"
 #include "train/tasks/task.h"
+#include "train/work/compute_side.h"
 #include "train/work/guarded.h"
 #include "train/work/journaled_evaluation.h"
 #include "train/work/row_evaluation.h"

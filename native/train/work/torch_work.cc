@@ -10,9 +10,12 @@
 #include "train/ops/parallel.h"
 #include "train/ops/torch_threads.h"
 #include "train/tasks/node_targets.h"
+#include "train/work/compute_side.h"
 #include "train/work/guarded.h"
 
 namespace gnnd {
+
+TorchWork::~TorchWork() { parts_.side->Drain(); }
 
 template <typename Body>
 Status TorchWork::Computed(const Body& body) {

@@ -31,7 +31,7 @@ class TorchWork final : public TrainWork {
   static Result<std::unique_ptr<TorchWork>> Create(const RowsOptions& options);
 
   explicit TorchWork(WorkParts parts) : parts_(std::move(parts)) {}
-  ~TorchWork() override { parts_.side->Drain(); }
+  ~TorchWork() override;
 
   bool keeps_history() const override { return parts_.training->keeps_history(); }
   Status BringHistoryTo(const BatchPoint& point) override;

@@ -10,12 +10,13 @@
 #include "core/model/model_spec.h"
 #include "train/tasks/eval_targets.h"
 #include "train/tasks/node_targets.h"
-#include "train/work/compute_side.h"
 
 // The parts of a TorchWork. Each kind of job has parts of its own, which are chosen where the work
 // is made (block_work.cc, rows_work.cc). Their functions may throw what torch and devices throw.
 
 namespace gnnd {
+
+class ComputeSide;
 
 // Trains on batches, with the functions of TrainWork.
 class Training {
