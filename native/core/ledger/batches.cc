@@ -222,8 +222,7 @@ std::optional<uint64_t> Batches::Take(Which which) {
     uint64_t old = word.load(std::memory_order_acquire);
     const LedgerWord entry = LedgerWord::OfBatch(old, shape_.EpochOfBatch(b), shape_.born_ready);
     if (entry.state != BatchState::kReady) continue;
-    if (which == Which::kDueOnly && !Due(b)) return std::nullopt;  // later ones are not, either
-                                                                   // either
+    if (which == Which::kDueOnly && !Due(b)) return std::nullopt;  // nor are later ones
     const uint64_t mine = entry.With(BatchState::kTaken, owner_).Pack();
     // Acquire: the record (Publish). Release: pairs with the daemon's look at who owns what.
     if (segment_.trace().Exchange(kBatchWord, shape_.IndexOfBatch(b), owner_, word, old, mine)) {
