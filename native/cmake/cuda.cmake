@@ -40,6 +40,9 @@ if(GNND_NVCC AND cuda_sources)
   list(GET GNND_CUDA_ARCHITECTURES -1 newest)
   list(APPEND nvcc_code -gencode arch=compute_${newest},code=compute_${newest})
   set(nvcc_objects "")
+  if(GNND_WARNINGS_ARE_ERRORS)
+    set(nvcc_warnings -Werror all-warnings -Xcompiler -Werror)
+  endif()
   foreach(source IN LISTS cuda_sources)
     get_filename_component(name ${source} NAME_WE)
     set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
@@ -48,8 +51,8 @@ if(GNND_NVCC AND cuda_sources)
       COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/cuda
       COMMAND ${GNND_NVCC} -std=c++20 -O3 ${nvcc_code} --expt-relaxed-constexpr
         # No contraction, as in options.cmake, because it changes bits.
-        -fmad=false -Werror all-warnings
-        -Xcompiler -Wall,-Wextra,-Werror,-fPIC,-fvisibility=hidden,-ffp-contract=off,${GNND_PREFIX_MAP}
+        -fmad=false ${nvcc_warnings}
+        -Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden,-ffp-contract=off,${GNND_PREFIX_MAP}
         -I${CMAKE_SOURCE_DIR}/native -MD -MF ${object}.d -c ${source} -o ${object}
       DEPENDS ${source}
       DEPFILE ${object}.d

@@ -46,7 +46,7 @@ foreach(source IN LISTS plugin_sources)
     C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
   target_include_directories(gnnd_plugin_${name} PRIVATE ${CMAKE_SOURCE_DIR}/native/include)
   target_compile_options(gnnd_plugin_${name} PRIVATE
-    -Wall -Wextra -Wpedantic -Wconversion -Werror -fvisibility=hidden)
+    -Wall -Wextra -Wpedantic -Wconversion ${GNND_WARNINGS_ARE_ERRORS} -fvisibility=hidden)
   add_dependencies(gnnd_core_test gnnd_plugin_${name})
 endforeach()
 
