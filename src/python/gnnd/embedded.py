@@ -96,11 +96,13 @@ def local(
 
 
 def _command(given: str | list[str] | None) -> list[str]:
-    """How the daemon is started: as given, `GNND_COMMAND`, the clone around this, the PATH."""
+    """How the daemon is started: as given, `GNND_COMMAND`, the wheel's, the clone's, the PATH."""
     given = given or os.environ.get("GNND_COMMAND")
     if given:
         words = shlex.split(given) if isinstance(given, str) else list(given)
         return [*words, "serve"]
+    if (Path(__file__).parents[1] / "gnnd_daemon" / "dist").exists():
+        return [sys.executable, "-m", "gnnd_daemon", "serve"]
     entry = Path(__file__).parents[3] / "dist" / "main.js"
     node = shutil.which("node")
     if entry.exists() and node is not None:
