@@ -21,4 +21,10 @@ inline bool Agree(const std::vector<float>& a, const std::vector<float>& b, doub
   return a.size() == b.size() && std::sqrt(off) <= part * std::sqrt(all);
 }
 
+// For a device's loop after each step: where products differ, it goes on from the processor's
+// parameters, since optimizers make steps of full length of differences in rounding.
+inline void Rejoin(Loop* device, const Loop& cpu) {
+  if (!HasProcessorsProducts()) device->Follow(cpu);
+}
+
 }  // namespace gnnd::test

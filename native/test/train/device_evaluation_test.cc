@@ -14,6 +14,7 @@
 #include "test/support/halves.h"
 #include "test/support/npy_files.h"
 #include "train/work/torch_work.h"
+#include "undo_torch_check.h"
 
 // Evaluations on a simulated device: what comes out has the processor's bits, whatever room it has,
 // and chunks are computed there.

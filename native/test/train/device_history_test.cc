@@ -8,6 +8,7 @@
 #include "test/device/support.h"
 #include "test/support/block_types.h"
 #include "training_loop.h"
+#include "undo_torch_check.h"
 
 // History of a Trainer on a simulated device: samples are pruned on the host, rows that are kept
 // come and go, and what is found, computed and kept is the processor's.

@@ -21,6 +21,7 @@
 #include "test/device/support.h"
 #include "test/support/npy_files.h"
 #include "train/work/torch_work.h"
+#include "undo_torch_check.h"
 
 // A Trainer of a model over rows on a simulated device beside one on the processor: gradients,
 // losses, evaluations and what comes of them have the same bits, wherever rows are.

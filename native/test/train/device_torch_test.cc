@@ -148,6 +148,10 @@ TEST_CASE("products as a GPU has them leave torch's bits, and lie in the workspa
     if (sums == at::kFloat) CHECK(allocated == 0);
     CHECK(at::equal(out, expected));
     CHECK(at::equal(out_transposed, transposed));
+    // Sums that are added to in place.
+    const at::Tensor sum = addend.clone();
+    AffineOfTorch({x, weight, x_self, weight_self, sum, bias, sum}, &workspace);
+    CHECK(at::allclose(sum, expected, 0.0, rows == at::kFloat ? 1e-5 : 0.1));
   }
 }
 

@@ -62,6 +62,12 @@ class Loop {
     }
   }
 
+  // Goes on from what another loop has reached after as many steps.
+  void Follow(const Loop& other) {
+    parameters_ = other.parameters_;
+    memory_ = other.memory_;
+  }
+
   const ExtractReport& extracted() const { return extracted_; }
 
   EvalReport Evaluate() {

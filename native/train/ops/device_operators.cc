@@ -2,6 +2,8 @@
 
 #include <ATen/Functions.h>
 
+#include <cstdlib>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -133,20 +135,36 @@ at::Tensor Typed(const at::Tensor& matrix, at::ScalarType type, Workspace* works
 
 }  // namespace
 
-// Unproven: no GPU has run what follows yet (docs/gpu.md). Sums are made where they end, and what
-// lies between in the workspace, so that torch allocates nothing but cuBLAS's own memory. Of rows
-// in bfloat16 a product is rounded before what is added to it, and once more after.
+bool SimulatesProductsOfTorch() {
+  static const bool simulates = [] {
+    const char* const products = std::getenv("GNND_SIM_PRODUCTS");
+    return products != nullptr && std::string_view(products) == "TORCH";
+  }();
+  return simulates;
+}
+
+// Sums are made where they end, and what lies between in the workspace, so that torch allocates
+// nothing but cuBLAS's own memory. Of rows in bfloat16 a product is rounded before what is added to
+// it, and once more after. The addend may be `out` itself, so it is read before `out` is written.
 void AffineOfTorch(const AffineOp& op, Workspace* workspace) {
   const at::Tensor& out = op.out;
   const at::ScalarType type = op.x.scalar_type();
   const bool is_wider = type != out.scalar_type();
+  const bool adds_to_out =
+      op.addend.defined() && op.addend.const_data_ptr() == out.const_data_ptr();
   at::Tensor sum = is_wider ? EmptyIn(workspace, op.x, out.size(0), out.size(1)) : out;
-  at::mm_out(sum, op.x, Typed(op.weight, type, workspace).t());
+  const at::Tensor weight = Typed(op.weight, type, workspace).t();
+  if (adds_to_out && !is_wider) {
+    at::addmm_out(sum, sum, op.x, weight);
+  } else {
+    at::mm_out(sum, op.x, weight);
+  }
   if (op.x_self.defined()) {
     at::addmm_out(sum, sum, op.x_self, Typed(op.weight_self, type, workspace).t());
   }
-  if (is_wider) out.copy_(sum);
-  if (op.addend.defined()) out.add_(op.addend);
+  if (is_wider && adds_to_out) out.add_(sum);
+  if (is_wider && !adds_to_out) out.copy_(sum);
+  if (op.addend.defined() && !adds_to_out) out.add_(op.addend);
   if (op.bias.defined()) out.add_(op.bias);
 }
 
@@ -160,16 +178,21 @@ void TransposedOfTorch(const at::Tensor& grad, const at::Tensor& x, const at::Te
 
 namespace {
 
-void MultiplyAffine(const AffineOp& op, Workspace* workspace) {
+// Whether the processor's own kernels multiply, which follow pointers to a simulated device's
+// memory.
+bool MultipliesOnHost(Workspace* workspace) {
   StreamOf(workspace).BeginTorch();
-  if (StreamOf(workspace).on_host()) return RunAffine(op, workspace);
+  return StreamOf(workspace).on_host() && !SimulatesProductsOfTorch();
+}
+
+void MultiplyAffine(const AffineOp& op, Workspace* workspace) {
+  if (MultipliesOnHost(workspace)) return RunAffine(op, workspace);
   AffineOfTorch(op, workspace);
 }
 
 void MultiplyTransposed(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& out,
                         Workspace* workspace) {
-  StreamOf(workspace).BeginTorch();
-  if (StreamOf(workspace).on_host()) return TransposedProductInto(grad, x, out);
+  if (MultipliesOnHost(workspace)) return TransposedProductInto(grad, x, out);
   TransposedOfTorch(grad, x, out, workspace);
 }
 

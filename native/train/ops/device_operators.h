@@ -16,6 +16,10 @@ namespace gnnd {
 // entries are null.
 const Operators& DeviceOperators();
 
+// Whether simulated devices multiply as a GPU's Trainer has torch do it (GNND_SIM_PRODUCTS=TORCH):
+// in another order of sums, by the calls that otherwise only a GPU's Trainer makes.
+bool SimulatesProductsOfTorch();
+
 // Products as a GPU has them, of operators.h's arguments: nothing of theirs is allocated outside of
 // the workspace.
 void AffineOfTorch(const AffineOp& op, Workspace* workspace);
