@@ -1,4 +1,5 @@
 import { nearestOf } from '../spec/nearest.ts';
+import { firstOf } from './feature-names.ts';
 import type { ImportContext } from './import-context.ts';
 import type { Table } from './table.ts';
 import { shown } from './table-columns.ts';
@@ -70,7 +71,7 @@ export function columnsCalled(
 
 /** Adds a problem about a column that a table must have. */
 export function lacksColumn(table: Table, name: string, known: readonly string[]): void {
-  const found = table.columns.map((column) => `'${shown(column)}'`).join(', ');
+  const found = firstOf(table.columns.map((column) => `'${shown(column)}'`));
   const its = table.isText ? 'its header is' : 'it has';
   const near = nearColumn(table, known);
   const hint = near === null ? '' : `; is '${shown(near)}' what you mean`;
@@ -90,12 +91,14 @@ export function ignoredColumns(
   tables: readonly Table[],
 ): (table: Table) => ReadonlySet<number> {
   const all = tables.flatMap(({ columns }) => columns);
+  const known = new Set(all);
   for (const name of asked) {
-    if (all.includes(name)) continue;
+    if (known.has(name)) continue;
     const near = nearestOf(name, all);
-    const hint = near === null ? `they are ${all.join(', ')}` : `did you mean '${near}'?`;
+    const hint = near === null ? `they are ${firstOf(all)}` : `did you mean '${near}'?`;
     problems.add('ignored_columns', `the tables have no column '${name}': ${hint}`);
   }
+  const left = new Set(asked);
   return ({ columns }) =>
-    new Set(columns.map((_, at) => at).filter((at) => asked.includes(columns[at] ?? '')));
+    new Set(columns.map((_, at) => at).filter((at) => left.has(columns[at] ?? '')));
 }

@@ -4,14 +4,29 @@ import { formatCount } from './problems.ts';
 
 /** Names of columns of features: part of what a model takes, as their number and order are. */
 
+/** Columns that a message names at most: a table may have hundreds of thousands. */
+const columnsShown = 20;
+
+/** Up to `most` names, and how many more there are. */
+export function firstOf(names: readonly string[], most = columnsShown): string {
+  const more = names.length - most;
+  const shown = names.slice(0, most).join(', ');
+  return more > 0 ? `${shown} and ${formatCount(more)} more` : shown;
+}
+
+/** The first name that stands a second time; undefined where each stands once. */
+export function firstRepeated(names: readonly string[]): string | undefined {
+  const seen = new Set<string>();
+  return names.find((name) => seen.size === seen.add(name).size);
+}
+
 /** What is wrong with the names of so many columns; null: nothing. */
 export function featureNamesProblem(names: readonly string[], columns: number): string | null {
   if (names.length !== columns) {
     const given = `has ${formatCount(names.length)} feature_names`;
     return `${given}, expected ${formatCount(columns)}, one for each column of the features`;
   }
-  const seen = new Set<string>();
-  const twice = names.find((name) => seen.size === seen.add(name).size);
+  const twice = firstRepeated(names);
   if (twice !== undefined) return `has the feature name '${twice}' twice, expected each once`;
   return names.includes('') ? 'has a feature name that is empty' : null;
 }
@@ -31,13 +46,11 @@ export function featureNamesOf(folder: string): readonly string[] | null {
 }
 
 const namesShown = 5;
-
-/** Up to some names, and how many more. */
-function listed(names: readonly string[]): string {
-  const shown = names.slice(0, namesShown).map((name) => `'${name}'`);
-  const more = names.length - shown.length;
-  return shown.join(', ') + (more > 0 ? ` and ${formatCount(more)} more` : '');
-}
+const listed = (names: readonly string[]) =>
+  firstOf(
+    names.map((name) => `'${name}'`),
+    namesShown,
+  );
 
 /** Why a model that was trained on columns of these names cannot take others; null: it can. */
 export function columnsProblem(

@@ -4,6 +4,7 @@ import { messageOf } from '../base/errors.ts';
 import { type DatasetTask, datasetTasks } from '../records/dataset-record.ts';
 import { nearestOf } from '../spec/nearest.ts';
 import { sourceText } from './byte-streams.ts';
+import { firstRepeated } from './feature-names.ts';
 import type { ImportContext } from './import-context.ts';
 import { badFile, formatCount, type ProblemList } from './problems.ts';
 
@@ -114,8 +115,7 @@ class MetaReader {
       this.#wrong(key, value, 'a list of texts that are not empty');
       return null;
     }
-    const seen = new Set<string>();
-    const twice = value.find((name) => seen.size === seen.add(name).size);
+    const twice = firstRepeated(value);
     if (twice === undefined) return value;
     this.#problems.add(file, `${key} has ${JSON.stringify(twice)} twice`);
     return null;

@@ -8,6 +8,7 @@ import {
   lacksColumn,
   plainName,
 } from './column-names.ts';
+import { firstOf } from './feature-names.ts';
 import type { NoticeList } from './notices.ts';
 import type { Table, TableRow } from './table.ts';
 import { isDecimal, shown, textOf } from './table-columns.ts';
@@ -115,17 +116,19 @@ function namedFeatures(
   notices: NoticeList,
 ): readonly number[] {
   const isText = (at: number) => isNoNumber(headingOf(table.columns[at] ?? ''));
-  const texts = columns.filter(isText).map((at) => `'${shown(table.columns[at] ?? '')}'`);
+  const nameOf = (at: number) => `'${shown(table.columns[at] ?? '')}'`;
+  const texts = columns.filter(isText).map(nameOf);
   if (texts.length > 0) {
-    notices.add(`${table.file}: left out the columns of texts ${texts.join(', ')}`);
+    notices.add(`${table.file}: left out the columns of texts ${firstOf(texts)}`);
   }
   const numbers = columns.filter((at) => !isText(at));
-  const indexes = numbers.filter((at) => isIndexName(table.columns[at] ?? ''));
+  const isIndex = (at: number) => isIndexName(table.columns[at] ?? '');
+  const indexes = numbers.filter(isIndex);
   if (indexes.length > 0) {
-    const names = indexes.map((at) => `'${table.columns[at] ?? ''}'`).join(', ');
+    const names = firstOf(indexes.map(nameOf));
     notices.add(`${table.file}: left out ${names}, which numbers the rows and is no feature`);
   }
-  return numbers.filter((at) => !indexes.includes(at));
+  return numbers.filter((at) => !isIndex(at));
 }
 
 /**

@@ -3,6 +3,7 @@ import { ignoredColumns } from './column-names.ts';
 import type { DatasetFacts } from './dataset-writer.ts';
 import { edgeColumns, importEdges } from './edge-import.ts';
 import { NeedsRows } from './feature-blocks.ts';
+import { firstOf } from './feature-names.ts';
 import { float16Max } from './float16.ts';
 import { type ImportContext, part } from './import-context.ts';
 import { labelNotices } from './label-arrays.ts';
@@ -36,8 +37,6 @@ import { type StoredLabels, type TableLabels, tableLabels } from './table-labels
 
 /** Rows of features gathered before they are written. */
 const featureBlockValues = 1 << 18;
-/** Columns of features that a notice names at most. */
-const columnsShown = 20;
 /** Share of the progress at which the table of nodes ends. */
 const nodesShare = 0.5;
 
@@ -251,9 +250,7 @@ class NodeReader {
 
 function tellFeatures({ notices }: ImportContext, columns: readonly string[]): void {
   if (columns.length === 0) return;
-  const names = columns.slice(0, columnsShown).map(shown).join(', ');
-  const more = columns.length > columnsShown ? `, and ${columns.length - columnsShown} more` : '';
-  notices.add(`features are the columns ${names}${more}`);
+  notices.add(`features are the columns ${firstOf(columns.map(shown))}`);
 }
 
 function addId(table: Table, row: TableRow, field: Field | undefined, ids: NodeIds): number | null {

@@ -6,6 +6,7 @@ import {
   hasBlocks,
   NeedsRows,
 } from './feature-blocks.ts';
+import { firstOf, firstRepeated } from './feature-names.ts';
 import type { ImportContext } from './import-context.ts';
 import { ParquetFile } from './parquet-reader.ts';
 import { badFile, formatCount, type ProblemList } from './problems.ts';
@@ -273,8 +274,8 @@ export class Table {
   #checkColumns(where: string, columns: readonly string[]): void {
     if (columns.join('\n') === this.columns.join('\n')) return;
     const [first] = this.#parts;
-    const expected = `expected those of ${first?.name ?? ''}: ${this.columns.join(', ')}`;
-    throw badFile(where, `has the columns ${columns.join(', ')}, ${expected}`);
+    const expected = `expected those of ${first?.name ?? ''}: ${firstOf(this.columns)}`;
+    throw badFile(where, `has the columns ${firstOf(columns)}, ${expected}`);
   }
 
   #withPoints(row: TableRow): TableRow {
@@ -315,8 +316,4 @@ async function textForm({ path, name }: TablePart, signal: AbortSignal) {
     return { columns: header.fields.map(trimmed), separator };
   }
   throw badFile(name, 'is empty, expected a header line');
-}
-
-function firstRepeated(columns: readonly string[]): string | undefined {
-  return columns.find((column, at) => columns.indexOf(column) !== at);
 }
