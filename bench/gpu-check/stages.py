@@ -328,8 +328,8 @@ def epoch(check):
 def stages():
     """By name."""
     listed = (
-        (build, 150, 570), (operators, 60, 570), (job, 40, 320), (sanitizer, 300, 570),
-        (rates, 60, 400), (epoch, 400, 590), (crews, 90, 560), (killed, 40, 320))
+        (build, 70, 570), (operators, 25, 570), (job, 10, 320), (sanitizer, 60, 570),
+        (rates, 25, 400), (epoch, 100, 590), (crews, 25, 560), (killed, 30, 320))
     return {work.__name__: Stage(work.__name__, " ".join(work.__doc__.split()), expected, limit,
                                  work)
             for work, expected, limit in listed}

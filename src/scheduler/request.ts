@@ -88,10 +88,14 @@ export function deviceCountOf(request: DeviceRequest): number {
   return request.kind === 'count' ? request.count : request.names.length;
 }
 
-/** The devices among `names`, in their order, that a request could use. */
+/**
+ * The devices among `names` that a request could use, in the order in which they would be granted:
+ * as the request names them, since the first ones sample; else as they are given.
+ */
 export function usableFor(request: DeviceRequest, names: readonly string[]): readonly string[] {
   if (request.kind === 'count') return devicesOfKind(names, request.of ?? 'AUTO');
-  return names.filter((name) => request.names.includes(name));
+  const there = new Set(names);
+  return request.names.filter((name) => there.has(name));
 }
 
 /** Why no host could ever grant a request; null when one could. */

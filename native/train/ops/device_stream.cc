@@ -32,7 +32,7 @@ Status NeedsOfTraining(const Device& device) {
 // An executor sees only the GPU that it works on.
 c10::Device Gpu() { return {c10::kCUDA, 0}; }
 
-// Unproven: no GPU has run this yet (docs/gpu.md). kDeviceUnavailable if torch has no CUDA.
+// kDeviceUnavailable if torch has no CUDA.
 Result<c10::Stream> StreamOfTorch(const Device& device) {
   try {
     const c10::impl::VirtualGuardImpl torch(c10::kCUDA);

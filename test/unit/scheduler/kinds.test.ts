@@ -22,6 +22,12 @@ describe('kinds of devices', () => {
     expect(usableFor({ kind: 'count', count: 1 }, names)).toEqual(names);
   });
 
+  it('do not decide who samples: the first device that a job names does', () => {
+    const wanted: DeviceRequest = { kind: 'names', names: ['cuda:0/1', 'cpu:0'] };
+    expect(usableFor(wanted, names)).toEqual(wanted.names);
+    expect(grants(queued(wanted)).map(({ devices }) => devices)).toEqual([wanted.names]);
+  });
+
   it('are granted beside each other: one waits for its own alone', () => {
     const state = queued(
       { kind: 'count', count: 2, of: 'CUDA' },
