@@ -44,6 +44,10 @@ def public(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return called
 
 
+def _instead(name: str, known: list[str]) -> str:
+    return advice(name, known) or f"; there are {', '.join(known)}"
+
+
 def _first_name(signature: inspect.Signature) -> str:
     return next((name for name in signature.parameters if name != "self"), "it")
 
@@ -59,7 +63,8 @@ def _misfit(
     else:
         known_to_all = [name for name in given if name not in known]
     wrongs = [
-        Violation(name, f"there is no such argument{advice(name, known)}") for name in known_to_all
+        Violation(name, f"there is no such argument{_instead(name, known)}")
+        for name in known_to_all
     ]
     return wrong(
         call, *(wrongs or [Violation("arguments", f"{error}: there are {', '.join(known)}")])

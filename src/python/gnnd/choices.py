@@ -70,7 +70,9 @@ def _dtype(dtype: Any) -> Any:
 def _task(task: Any) -> Any:
     name = str(task).upper().replace("-", "_")
     if name not in NOUNS:
-        raise _WrongChoice(one_of(task, NOUNS))
+        is_other = any(word in name for word in ("LINK", "EDGE", "GRAPH"))
+        only = "; all are of nodes: links and whole graphs are not predicted" if is_other else ""
+        raise _WrongChoice(one_of(task, NOUNS) + only)
     return types.DatasetTask.Value(f"DATASET_TASK_{name}")
 
 

@@ -118,8 +118,10 @@ _kinds: dict[str, type[GnndError]] = {
 
 def wrong(call: str, *violations: Violation) -> InvalidRequest:
     """The error of a call, as its caller wrote it, that this package refuses before the daemon."""
-    kind = ImportRefused if call.startswith(("import_", "an import")) else InvalidRequest
-    return kind(f"{call} cannot take this", violations=violations)
+    is_import = call.startswith(("import_", "an import"))
+    kind = ImportRefused if is_import else InvalidRequest
+    page = "docs/datasets.md" if is_import else "docs/python.md"
+    return kind(f"{call} cannot take this ({page})", violations=violations)
 
 
 def missing(package: str, extra: str, what: str) -> MissingPackage:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnd.errors import InvalidRequest, Violation
-from gnnd.words import advice, shown
+from gnnd.words import advice, meaning, nearest, shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -215,6 +215,17 @@ def wrong_model(model: Any) -> list[Violation]:
     if isinstance(model, Model):
         return []
     if isinstance(model, type) and issubclass(model, Model):
-        meant = f"gnnd.{model.__name__}()"
-        return [Violation("model", f"{model.__name__} is a class: expected a model, {meant}")]
-    return [Violation("model", f"{shown(model)}: expected a model, such as gnnd.GCN()")]
+        made = f"gnnd.{model.__name__}()"
+        return [Violation("model", f"{model.__name__} is a class: expected a model, {made}")]
+    kinds = {kind.type: kind.__name__ for kind in _kinds(Model)}
+    names = list(kinds.values())
+    meant = kinds.get(meaning(model) or "") or nearest(model, names)
+    example = "such as gnnd.GCN()" if meant is None else f"gnnd.{meant}()"
+    text = f"expected a model, {example}; there are {', '.join(names)} (docs/choosing.md)"
+    return [Violation("model", f"{shown(model)}: {text}")]
+
+
+def _kinds(above: type[Model]) -> list[type[Model]]:
+    """The networks below a class, in the order of this file."""
+    below = [each for kind in above.__subclasses__() for each in (kind, *_kinds(kind))]
+    return [kind for kind in below if kind.__name__ in __all__]

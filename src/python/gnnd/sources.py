@@ -87,7 +87,7 @@ def made_of(found: Mapping[str, Any], options: Mapping[str, Any], source: Source
     parts.notices += source.notices
     for key in options:
         if key not in known:
-            near = advice(key, known)
+            near = advice(key, known) or f"; there are {', '.join(known)}"
             parts.refuse(key, f"there is no such option of an import{near}")
     _put_names(parts, both)
     rows = _rows_of(both)

@@ -11,7 +11,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from gnnd.errors import InvalidRequest, Violation
 from gnnd.v1 import job_spec_pb2
-from gnnd.words import advice, meaning, one_of, shown
+from gnnd.words import advice, lacking, meaning, one_of, shown
 
 #: Fields of the spec by arguments of models and of `Client.submit`, where those differ.
 NAMES = {"hidden": "hidden_dim", "patience": "patience_epochs"}
@@ -32,7 +32,8 @@ def job_spec(values: Mapping[str, Any], before: Sequence[Violation] = ()) -> job
     else:
         violations.append(Violation("spec", f"{shown(values)}: expected a mapping of its fields"))
     if violations:
-        raise InvalidRequest("the spec is wrong", reason="SPEC_INVALID", violations=violations)
+        text = "the spec is wrong (docs/job-spec.md has all fields)"
+        raise InvalidRequest(text, reason="SPEC_INVALID", violations=violations)
     return spec
 
 
@@ -89,12 +90,19 @@ def wrong_sections(sections: Mapping[str, Any], arguments: Sequence[str]) -> lis
     found = []
     for key, value in sections.items():
         if key not in fields:
-            text = advice(key, arguments) if meaning(key) in arguments else _elsewhere(key)
-            text = text or advice(key, [*arguments, *fields])
+            text = advice(key, arguments) if meaning(key) in arguments else ""
+            text = text or lacking(key) or _elsewhere(key)
+            text = text or advice(key, [*arguments, *fields]) or _there(arguments, fields)
             found.append(Violation(key, f"there is no such argument{text}"))
         elif fields[key].message_type and value is not None and not isinstance(value, Mapping):
             found.append(Violation(key, f"{shown(value)}: expected a mapping of its fields"))
     return found
+
+
+def _there(arguments: Iterable[str], fields: Iterable[str]) -> str:
+    others = {*arguments, "kind", "inference"}
+    sections = [name for name in fields if name not in others]
+    return f"; there are {', '.join(arguments)}, and sections: {', '.join(sections)}"
 
 
 def _elsewhere(key: str) -> str:
@@ -141,6 +149,7 @@ def _unknown(key: Any, fields: Iterable[str]) -> str:
         near = f"; it is called {_called(key)} here"
     else:
         near = advice(key, fields) if path is None else f"; did you mean {path}?"
+        near = lacking(key) or near
     return f"there is no such field{near or '; there are ' + ', '.join(fields)}"
 
 

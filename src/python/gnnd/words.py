@@ -33,6 +33,28 @@ _FOREIGN = {
     **{"bs": "batch_size", "earlystopping": "patience"},
     **_TYPES,
 }
+#: What other libraries have an argument for and gnnd has not, by words of theirs.
+_INSTEAD = {
+    **dict.fromkeys(
+        ("task", "tasktype", "objective", "problemtype", "loss", "lossfn", "criterion"),
+        "what is learnt of nodes follows from the dataset, which imports take task='REGRESSION' "
+        "or 'MULTI_LABEL' for (docs/datasets.md); link prediction and whole graphs are not there",
+    ),
+    **dict.fromkeys(
+        ("shuffle",), "every epoch is a new permutation, keyed by random_seed (docs/sampling.md)"
+    ),
+    **dict.fromkeys(
+        ("numworkers", "workers"), "placement={'policy': …} decides how many devices sample"
+    ),
+    **dict.fromkeys(("device", "cuda", "gpu"), "resources={'device_names': […]} names devices"),
+}
+#: Values of the spec by what other libraries call them.
+_VALUES = {
+    **dict.fromkeys(("neighbor", "neighbour", "neighborsampler", "uniform"), "KHOP_UNIFORM"),
+    **dict.fromkeys(("weighted", "weightedneighbor"), "KHOP_WEIGHTED"),
+    **dict.fromkeys(("walk", "node2vec", "deepwalk"), "RANDOM_WALK"),
+    **dict.fromkeys(("full", "fullgraph"), "EXACT"),
+}
 _OF_DATASET = {
     *("inchannels", "outchannels", "infeats", "outfeats"),
     *("numfeatures", "numclasses", "numnodes"),
@@ -50,17 +72,33 @@ def advice(word: Any, known: Iterable[str]) -> str:
     called = meaning(word)
     if called in names:
         return f"; it is called {called} here"
+    if lack := lacking(word):
+        return lack
     if _plain(word) in _OF_DATASET:
         return "; it follows from the dataset"
-    plain = {_plain(name): name for name in names}
+    near = nearest(word, names)
+    return "" if near is None else f"; did you mean {near}?"
+
+
+def lacking(word: Any) -> str:
+    """What there is instead, after a semicolon, of an argument that others have; empty: unknown."""
+    instead = _INSTEAD.get(_plain(word))
+    return "" if instead is None else f"; {instead}"
+
+
+def nearest(word: Any, known: Iterable[str]) -> str | None:
+    """The one of `known` that is spelt most like `word`, if any is near."""
+    plain = {_plain(name): name for name in known}
     near = difflib.get_close_matches(_plain(word), plain, n=1)
-    return f"; did you mean {plain[near[0]]}?" if near else ""
+    return plain[near[0]] if near else None
 
 
 def one_of(word: Any, known: Iterable[str]) -> str:
     """That `word` is none of `known`, which are all named, and which is near."""
     names = list(known)
-    return f"{shown(word)}: expected one of {', '.join(names)}{advice(word, names)}"
+    called = _VALUES.get(_plain(word))
+    near = f"; it is called {called} here" if called in names else advice(word, names)
+    return f"{shown(word)}: expected one of {', '.join(names)}{near}"
 
 
 def shown(value: Any) -> str:

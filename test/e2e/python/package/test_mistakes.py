@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 
 import gnnd
-from gnnd import client, sources, spec, words
+from gnnd import choices, client, sources, spec, words
 
 
 class Refusals(unittest.TestCase):
@@ -84,7 +84,7 @@ class Submissions(Refusals):
             **{"lr": 0.1, "epcohs": 3, "momentum": 0.9, "hidden": 3, "colour": "red"},
             **{"training": 5, "sampling": {"algoritm": "LABOR"}, "metric": "AUC"},
         )
-        self.assertEqual(self.message, "the spec is wrong")
+        self.assertEqual(self.message, "the spec is wrong (docs/job-spec.md has all fields)")
         metrics = "AUTO, ACCURACY, MICRO_F1, MACRO_F1, ROC_AUC, AVERAGE_PRECISION, MAE, RMSE"
         none, argument = "there is no such argument", "expected an integer"
         self.assertEqual(
@@ -96,7 +96,7 @@ class Submissions(Refusals):
                 "epcohs": f"{none}; did you mean epochs?",
                 "momentum": f"{none}; it goes in as training={{'optimizer': {{'momentum': …}}}}",
                 "hidden": f"{none}; it is the model's, such as gnnd.GAT(hidden=…)",
-                "colour": none,
+                "colour": found["colour"],
                 "training": "5: expected a mapping of its fields",
                 "spec.training.epochs": f"'3': {argument}",
                 "spec.training.batch_size": f"2.5: {argument}",
@@ -107,9 +107,35 @@ class Submissions(Refusals):
                 "ROC_AUC?",
             },
         )
+        self.assertRegex(found["colour"], f"^{none}; there are epochs, .*, and sections: dataset,")
         found = self.submit(np.zeros((99, 99)), "GCN", epochs=1)
-        self.assertEqual(found["model"], "'GCN': expected a model, such as gnnd.GCN()")
+        self.assertRegex(found["model"], r"^'GCN': expected a model, gnnd.GCN\(\); there are ")
         self.assertRegex(found["spec.dataset"], r"^array\(.{60,80}\.\.\.: expected a text$")
+
+    def test_name_the_models_that_there_are_and_the_nearest(self):
+        for word, meant in {
+            "GIN": "gnnd.GIN()",
+            "SAGEConv": "gnnd.GraphSAGE()",
+            "gatv3": "gnnd.GATv2()",
+            "MLPMixer": "such as gnnd.GCN()",
+        }.items():
+            said = self.submit("cora", word, epochs=1)["model"]
+            self.assertTrue(said.startswith(f"'{word}': expected a model, {meant}; there are "))
+            for kind in models():
+                self.assertIn(kind.__name__, said)
+            self.assertRegex(said, r"\(docs/choosing.md\)$")
+
+    def test_say_what_there_is_instead_of_what_others_have(self):
+        asked = {"task": "LINK_PREDICTION", "loss": "bce", "shuffle": True, "num_workers": 4}
+        found = self.submit("cora", gnnd.GCN(), epochs=1, **asked)
+        self.assertEqual(found.keys(), asked.keys())
+        self.assertRegex(found["task"], "^there is no such argument; what is learnt of nodes")
+        self.assertRegex(found["task"], "link prediction and whole graphs are not there$")
+        self.assertEqual(found["loss"], found["task"])
+        wrong = {"task": "x", "sampling": {"algorithm": "NeighborSampler"}}
+        found = self.refused(lambda: spec.job_spec(wrong))
+        self.assertRegex(found["spec.task"], "^there is no such field; what is learnt of nodes")
+        self.assertRegex(found["spec.sampling.algorithm"], "; it is called KHOP_UNIFORM here$")
 
     def test_of_whole_specs_say_where_a_field_is(self):
         where = {"spec": "'job.yaml': expected a mapping of its fields"}
@@ -171,11 +197,13 @@ class Imports(Refusals):
             found,
             {
                 "trian": f"{none}; did you mean train?",
-                "sourc": none,
+                "sourc": found["sourc"],
                 "train": "the data has no train_mask, give it as train=…, or have one by chance, "
                 "random_split=(0.2, 0.2); did you mean training_mask?",
             },
         )
+        self.assertRegex(found["sourc"], f"^{none}; there are features, labels, ")
+        self.assertRegex(self.message, r"\(docs/datasets.md\)$")
         arrays = {"features": [[1], [2]], "edge_index": [[0], [1]], "node_names": ["a", "b\nc"]}
         found = self.refused(lambda: sources.from_arrays(arrays))
         text = "'b\\nc': expected a text without line breaks"
@@ -192,6 +220,13 @@ class Imports(Refusals):
         self.assertEqual(found, {"lables": "there is no such argument; did you mean labels?"})
         found = self.refused(lambda: client_.import_path("/tmp"))
         self.assertRegex(found["arguments"], "missing a required argument: 'name'.*path, name,")
+
+        found = self.refused(lambda: client_.import_path("/tmp", "a", colour=1))
+        self.assertRegex(found["colour"], "^there is no such argument; there are path, name,")
+        found = self.refused(lambda: choices.request_of("a", "/tmp", {"task": "LINK_PREDICTION"}))
+        expected = "expected one of CLASSIFICATION, MULTI_LABEL, REGRESSION"
+        only = "all are of nodes: links and whole graphs are not predicted"
+        self.assertEqual(found, {"task": f"'LINK_PREDICTION': {expected}; {only}"})
 
         class Odd:
             ntypes = etypes = edges = None
