@@ -27,8 +27,7 @@ export default defineConfig({
       // took more processor time than the tests.
       tier('unit', 120_000, { isolate: false }),
       tier('process', 180_000),
-      ...[tier('e2e', 300_000, trains), tier('chaos', 300_000, trains)],
-      tier('long', 300_000, trains),
+      ...['e2e', 'thorough', 'chaos', 'long'].map((name) => tier(name, 300_000, trains)),
     ],
   },
 });

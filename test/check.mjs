@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // Everything that is judged without running gnnd: formatting, lint, types, structure, protos.
+// With --oldest, sources are compiled against the oldest PyTorch alone, not the newest, too.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
@@ -63,7 +64,7 @@ if (!has(join(checkers, 'ruff')) || !has(join(checkers, 'mypy'))) {
 }
 // Half a gigabyte of wheel each, once; then seconds where ccache has the objects.
 const matrix = 'sources against other versions of PyTorch';
-runOrSkip(matrix, `${matrix} (no wheels)`, ['test/torch-matrix.mjs']);
+runOrSkip(matrix, `${matrix} (no wheels)`, ['test/torch-matrix.mjs', ...process.argv.slice(2)]);
 // Set-up does not build this, because nvcc takes minutes.
 if (!has('nvcc')) {
   skipped.push('nvcc: the CUDA plug-in for all architectures (no nvcc)');

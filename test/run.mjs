@@ -1,15 +1,17 @@
 #!/usr/bin/env node
 // Tests by what they need: native (C++), unit (pure), process (real executors), e2e (daemon and
-// client), chaos (a minute of random kills); and those that take long: long (random crews and
-// kills, accuracies), address and thread (the native core under sanitizers), fixed (the part of
-// these that CI runs: the same each time).
+// client: a job or two each); with --all also thorough (daemon and client: many jobs each, crews,
+// kills, other libraries) and chaos (a minute of random kills). With --long those that take long:
+// long (random crews and kills, accuracies), address and thread (the native core under sanitizers),
+// fixed (the part of these that CI runs: the same each time).
 // `npm test -- unit` runs some; set-up has been done by then.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 
-const everyTime = ['native', 'unit', 'process', 'e2e', 'chaos'];
+const everyTime = ['native', 'unit', 'process', 'e2e'];
+const all = [...everyTime, 'thorough', 'chaos'];
 const long = ['long', 'address', 'thread'];
 const parts = ['fixed'];
 /**
@@ -18,12 +20,13 @@ const parts = ['fixed'];
  */
 const fixedDraws = { GNND_SEED: '46', GNND_CASES: '4' };
 const words = process.argv.slice(2);
-const tiers = words[0] === '--long' ? long : everyTime;
-const rest = words.filter((word) => word !== '--long');
-const asked = rest.filter((word) => [...everyTime, ...long, ...parts].includes(word));
+const tiers = { '--long': long, '--all': all }[words[0]] ?? everyTime;
+const rest = tiers === everyTime ? words : words.slice(1);
+const asked = rest.filter((word) => [...all, ...long, ...parts].includes(word));
 const others = rest.filter((word) => !asked.includes(word));
-const chosen = asked.length > 0 ? asked : tiers;
 // A file that is named lies in one tier.
+const named = all.filter((tier) => others.some((word) => word.includes(`test/${tier}/`)));
+const chosen = [asked, named, tiers].find((some) => some.length > 0);
 const filters = others.length > 0 ? ['--passWithNoTests', ...others] : [];
 const vitest = 'node_modules/.bin/vitest';
 const failures = [];

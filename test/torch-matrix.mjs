@@ -4,7 +4,7 @@
 // build itself does it for the one that it links. Nothing is linked and no object is kept: that a
 // source compiles is all that is asked.
 //
-//   node test/torch-matrix.mjs [--fetch] [WORD]     (only sources whose path contains WORD)
+//   node test/torch-matrix.mjs [--oldest] [--fetch] [WORD]   (sources whose path contains WORD)
 //
 // Exit code 1 where a source does not compile, 75 where a wheel cannot be had.
 //
@@ -143,7 +143,8 @@ function linkedTorch() {
 
 function fetched() {
   try {
-    const versions = [...new Set([oldest, newestVersion()])];
+    const newest = process.argv.includes('--oldest') ? [] : [newestVersion()];
+    const versions = [...new Set([oldest, ...newest])];
     for (const version of versions) fetchHeaders(version);
     return versions;
   } catch (error) {

@@ -13,7 +13,7 @@ import { until } from '../support/until.ts';
 const folder = temporaryFolder('gnnd-run-test-');
 
 beforeAll(() => {
-  const spec = 'spec:\n  dataset: cora\n  training: {epochs: 150, batch_size: 20}\n';
+  const spec = 'spec:\n  dataset: cora\n  training: {epochs: 60, batch_size: 20}\n';
   writeFileSync(join(folder, 'job.yaml'), spec);
 });
 

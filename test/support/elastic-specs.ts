@@ -12,7 +12,7 @@ import {
 import type { SpecInit } from './crews.ts';
 
 /**
- * Specs whose models no crew and no kill may change: test/e2e/determinism.test.ts tries all of
+ * Specs whose models no crew and no kill may change: test/thorough/determinism.test.ts tries all of
  * them on all of these. They have enough epochs to be caught in the middle.
  */
 

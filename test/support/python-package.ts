@@ -1,7 +1,10 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { repository } from './daemon.ts';
+import { beforeAll } from 'vitest';
+import { temporaryFolder } from './at-end.ts';
+import { repository, TestDaemon } from './daemon.ts';
 import { findPython, runPython } from './python.ts';
+import { skipped } from './skipped.ts';
 
 /** Our Python package, built and installed as a user would, without an index. */
 
@@ -58,4 +61,47 @@ async function libraryPath(maker: string): Promise<string | null> {
   if (![geometric, extras].every(existsSync)) return null;
   const torch = await runPython(maker, ['-c', 'import torch; print(torch.__file__)']);
   return [extras, geometric, dirname(dirname(torch.trim()))].join(':');
+}
+
+interface Skipping {
+  readonly skip: (note?: string) => never;
+}
+
+/** Runs files of the package's unit tests; rejects with all it said when one fails. */
+type UnitTests = (
+  context: Skipping,
+  modules: readonly string[],
+  options?: { readonly withLibraries: boolean },
+) => Promise<void>;
+
+/** The package in a clean environment, and a daemon, for the tests of one file. */
+export function unitTests(): UnitTests {
+  const scratch = temporaryFolder('gnnd-package-');
+  let daemon: TestDaemon;
+  let installed: InstalledPackage | null;
+  beforeAll(async () => {
+    [daemon, installed] = await Promise.all([
+      TestDaemon.start(),
+      installPackage(join(scratch, 'venv')),
+    ]);
+  });
+  return async ({ skip }, modules, { withLibraries } = { withLibraries: false }) => {
+    if (installed === null) {
+      skipped('the Python package', 'no .cache/python-wheels');
+      return skip('no wheels');
+    }
+    const { python, libraries } = installed;
+    if (withLibraries && libraries === null) {
+      skipped('the Python package with libraries', 'no .cache/python-extras');
+      return skip('no libraries');
+    }
+    const flags = ['-W', 'ignore::DeprecationWarning', '-m', 'unittest', '-b'];
+    await runPython(python, [...flags, ...modules], {
+      GNND_ADDRESS: daemon.address,
+      GNND_COMMAND: `${process.execPath} ${join(repository, 'dist', 'main.js')}`,
+      CORA: join(repository, 'test', 'fixtures', 'cora.npz'),
+      PYTHONPATH: [packageTests, ...(withLibraries ? [libraries ?? ''] : [])].join(':'),
+      PYTHONPYCACHEPREFIX: join(repository, '.cache', 'python-bytecode'),
+    });
+  };
 }

@@ -14,8 +14,8 @@ function waits({ path, text }: Source): readonly Violation[] {
 /** A hanging program that Python plays: nobody waits for its end. */
 const hangs = /time\.sleep\((600|1000)\)/g;
 
-it('no test in e2e or process has a timer of its own', () => {
-  const files = readSources(/^test\/(e2e|process)\/.*\.ts$/);
+it('no test of a daemon or of processes has a timer of its own', () => {
+  const files = readSources(/^test\/(e2e|thorough|process)\/.*\.ts$/);
   expect(files.length).toBeGreaterThan(80);
   const violations = files.flatMap(({ path, text }) =>
     waits({ path, text: text.replaceAll(hangs, '') }),
