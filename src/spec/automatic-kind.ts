@@ -20,14 +20,14 @@ export function automaticKind(
   const areEnough = names.length > 0 && names.length >= devices;
   if (!areEnough || coresAlone(asked) !== null) return 'CPU';
   const bits = new Set(names.map((name) => deviceBits?.get(name)));
-  const isStrict = (asked.training?.determinism ?? 'STRICT') === 'STRICT';
+  const isStrict = asked.training?.determinism !== 'RELAXED';
   return isStrict && devices > 1 && bits.size > 1 ? 'CPU' : 'CUDA';
 }
 
-type Placeable = Pick<JobSpecInput, 'kind' | 'sampling' | 'model'>;
+type Placeable = Pick<JobSpecInput, 'kind' | 'sampling' | 'model' | 'training'>;
 
 /** Field of a job that makes it run on the CPU alone; null: there is none. */
-export function coresAlone({ kind, sampling, model }: Placeable): {
+export function coresAlone({ kind, sampling, model, training }: Placeable): {
   readonly path: string;
   readonly value: string;
 } | null {
@@ -36,6 +36,9 @@ export function coresAlone({ kind, sampling, model }: Placeable): {
   const maxScale = sampling?.locality?.maxScale ?? 1;
   if (maxScale > 1 && reads({ kind }, 'sampling.locality')) {
     return { path: 'sampling.locality.max_scale', value: `max_scale ${maxScale}` };
+  }
+  if (training?.determinism === 'PORTABLE' && reads({ kind }, 'training')) {
+    return { path: 'training.determinism', value: 'PORTABLE' };
   }
   const type = model?.type ?? defaultOf<JobSpec['model']['type']>('model.type');
   const predictsRows = !reads({ kind }, 'training') && reads({ model: { type } }, 'propagation');

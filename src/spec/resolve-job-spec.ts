@@ -27,6 +27,7 @@ import {
   earlyStopRule,
   labelsRule,
   matrixLibraryRule,
+  portableRule,
   stepsRule,
   trainingRule,
 } from './rules/training.ts';
@@ -51,6 +52,7 @@ const rules: readonly Rule[] = [
   localityRule,
   trainingRule,
   matrixLibraryRule,
+  portableRule,
   classWeightsRule,
   historyRule,
   earlyStopRule,

@@ -199,6 +199,8 @@ export function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
       !acceleratorVariables.test(name),
   );
   const threads = String(options.threads);
+  const isPortable = options.determinism === 'PORTABLE';
+  const instructionSet = isPortable ? 'AVX2' : options.instructionSet;
   return {
     ...Object.fromEntries(kept),
     ...acceleratorEnvironment(
@@ -212,11 +214,12 @@ export function executorEnvironment(options: SpawnOptions): NodeJS.ProcessEnv {
     GOMP_SPINCOUNT: '20000',
     OMP_DYNAMIC: 'false',
     MKL_DYNAMIC: 'false',
-    ...(options.determinism === 'RELAXED' ? {} : reproducibleMkl(options.instructionSet)),
+    ...(options.determinism === 'RELAXED' ? {} : reproducibleMkl(instructionSet)),
     // The Trainer's matrix products (native/train/ops/product.h), on its own OpenMP threads.
-    OPENBLAS_CORETYPE: openblasCores[options.instructionSet],
+    OPENBLAS_CORETYPE: openblasCores[instructionSet],
     OPENBLAS_NUM_THREADS: '1',
-    ...oneDnnLimits[options.instructionSet],
+    ...oneDnnLimits[instructionSet],
+    ...(isPortable ? { ATEN_CPU_CAPABILITY: 'avx2' } : {}),
     ...(options.matrixLibrary === undefined ? {} : { GNND_MATRIX_LIBRARY: options.matrixLibrary }),
   };
 }

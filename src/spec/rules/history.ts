@@ -12,7 +12,7 @@ export function keepsHistory({ history, kind }: HistoryFields): boolean {
 
 /** Whether its Trainers share one history, which is then a function of the job's version. */
 export function sharesHistory(spec: HistoryFields & Pick<JobSpec, 'training'>): boolean {
-  return keepsHistory(spec) && spec.training.determinism === 'STRICT';
+  return keepsHistory(spec) && spec.training.determinism !== 'RELAXED';
 }
 
 /**
@@ -40,7 +40,7 @@ export const historyRule: Rule = (spec, facts) => {
     return;
   }
   if (!check.failed('spec.model.layers')) resolveLevels(history, model.layers, facts);
-  if (spec.training.determinism === 'STRICT' && spec.training.staleness > 0) {
+  if (spec.training.determinism !== 'RELAXED' && spec.training.staleness > 0) {
     const description =
       `${spec.training.staleness}: with a history that is the same for every crew a batch sees ` +
       'all steps before its own; expected 0, or training.determinism RELAXED';

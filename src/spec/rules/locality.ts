@@ -35,7 +35,7 @@ export const localityRule: Rule = (spec, { check }) => {
     check.violate('spec.sampling.replace', description);
   }
   checkCache(spec, check);
-  if (locality.schedule === 'ADAPTIVE' && training.determinism === 'STRICT') {
+  if (locality.schedule === 'ADAPTIVE' && training.determinism !== 'RELAXED') {
     const description =
       'ADAPTIVE: the scale follows from measured times, and decides bits; expected FIXED, or ' +
       'training.determinism RELAXED';

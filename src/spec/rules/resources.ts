@@ -51,7 +51,7 @@ function countDevices({ resources, training }: SpecDraft, { check, given, contex
     check.violate(kindPath, `${kind}: this host has no such device (gnnctl doctor says why)`);
   }
   const bits = new Set(names.map((name) => context.deviceBits?.get(name) ?? kind));
-  if (bits.size > 1 && resources.devices > 1 && training.determinism === 'STRICT') {
+  if (bits.size > 1 && resources.devices > 1 && training.determinism !== 'RELAXED') {
     const expected = 'expected device_names of one of them, or determinism RELAXED';
     check.violate(path, `${resources.devices}: ${kind} devices here differ in bits; ${expected}`);
   }
@@ -80,7 +80,7 @@ function nameDevices(spec: SpecDraft, facts: RuleFacts): void {
   resources.deviceKind = kinds.size === 1 ? kind : 'AUTO';
   const bitsOf = (name: string) => context.deviceBits?.get(name) ?? deviceKindOf(name);
   const bits = new Set(resources.deviceNames.slice(onlySamplersOf(spec)).map(bitsOf));
-  if (bits.size > 1 && training.determinism === 'STRICT') {
+  if (bits.size > 1 && training.determinism !== 'RELAXED') {
     const expected =
       'expected those that train to be of one kind (placement FIXED without standby Trainers has ' +
       'the first ones sample only), or determinism RELAXED';
@@ -98,11 +98,12 @@ function checkKind(kinds: ReadonlySet<DeviceKind>, { check, given }: RuleFacts):
 }
 
 /** Refuses devices with their own memory to jobs that run on the CPU alone. */
-export const deviceSupportRule: Rule = ({ kind, resources, sampling, model }, { check }) => {
+export const deviceSupportRule: Rule = (spec, { check }) => {
+  const { kind, resources, sampling, model, training } = spec;
   if (check.failed('spec.resources')) return;
   if (!hasOwnMemory(resources)) return;
   const expected = 'runs on CPU devices only; expected device_kind CPU';
-  for (const part of [{ sampling }, { kind, model }]) {
+  for (const part of [{ sampling }, { kind, model }, { kind, training }]) {
     const alone = coresAlone(part);
     if (alone !== null) check.violate(`spec.${alone.path}`, `${alone.value}: ${expected}`);
   }

@@ -58,6 +58,29 @@ export const matrixLibraryRule: Rule = ({ training }, { check, given, context })
   }
 };
 
+/** Keeps from a PORTABLE job what computes by kernels that go by the processor. */
+export const portableRule: Rule = ({ training, model }, { check, given, context }) => {
+  if (training.determinism !== 'PORTABLE') return;
+  const path = (field: string) => `spec.training.${field}`;
+  if (context.matrixLibrary !== 'ONEDNN') {
+    const lacks = 'PORTABLE: this host has no x86-64 processor with AVX2';
+    check.violate(path('determinism'), `${lacks}; expected STRICT`);
+  }
+  if (given.training?.matrixLibrary === 'ONEDNN') {
+    const why = 'ONEDNN: chooses its kernels by the processor';
+    check.violate(path('matrix_library'), `${why}; expected OPENBLAS for determinism PORTABLE`);
+  }
+  training.matrixLibrary = 'OPENBLAS';
+  if (training.precision !== 'FLOAT32') {
+    const expected = 'expected FLOAT32 for determinism PORTABLE';
+    check.violate(path('precision'), `${training.precision}: ${expected}`);
+  }
+  if (model.type === 'TORCHSCRIPT') {
+    const why = 'PORTABLE: a TORCHSCRIPT computes by kernels of PyTorch, which go by the processor';
+    check.violate(path('determinism'), `${why}; expected STRICT`);
+  }
+};
+
 /** When to stop before the last epoch: patience is spent on evaluations of validation nodes. */
 export const earlyStopRule: Rule = ({ training }, { check, given, context }) => {
   const { earlyStop } = training;

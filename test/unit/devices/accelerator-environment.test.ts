@@ -1,5 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import type { Accelerator } from '../../../src/devices/seat.ts';
+import type { Determinism } from '../../../src/spec/job-spec.ts';
 import { executorEnvironment } from '../../../src/supervisor/executor-process.ts';
 
 const gpu: Accelerator = {
@@ -15,9 +16,10 @@ const gpu: Accelerator = {
   ...{ totalBytes: 150e9, budgetBytes: 50e9 },
 };
 
-function environment(accelerator?: Accelerator, torchBytes?: number) {
+function environment(accelerator?: Accelerator, torchBytes?: number, determinism = 'STRICT') {
   return executorEnvironment({
-    ...{ threads: 1, instructionSet: 'AVX2', determinism: 'STRICT', accelerator, torchBytes },
+    ...{ threads: 1, instructionSet: 'AVX512', accelerator, torchBytes },
+    determinism: determinism as Determinism,
     ...{ segmentFd: null, topologyFd: null, scratchFd: null, logPath: '' },
     signal: new AbortController().signal,
     start: {
@@ -74,4 +76,11 @@ test('an executor on a simulated device sees that one, and its faults', () => {
     GNND_SIM_MEMORY: '4096',
     GNND_SIM_FAULT: 'lost:100',
   });
+});
+
+test('a PORTABLE job has the kernels of processors with AVX2 on all others, too', () => {
+  const kernels = { OPENBLAS_CORETYPE: 'Haswell', ONEDNN_MAX_CPU_ISA: 'AVX2' };
+  const libraries = { ...kernels, MKL_CBWR: 'AVX2,STRICT', ATEN_CPU_CAPABILITY: 'avx2' };
+  expect(environment(undefined, undefined, 'PORTABLE')).toMatchObject(libraries);
+  expect(environment()).toMatchObject({ OPENBLAS_CORETYPE: 'SkylakeX' });
 });

@@ -35,6 +35,7 @@ describe('the kind of devices that a job leaves open', () => {
     ['a sampler of the user', [gpus], { sampling: { algorithm: 'KHOP_PLUGIN' } }, 'CPU'],
     ['LABOR', [gpus], { sampling: { algorithm: 'LABOR' } }, 'CUDA'],
     ['random walks', [gpus], { sampling: { algorithm: 'RANDOM_WALK' } }, 'CUDA'],
+    ['portable bits', [gpus], { training: { epochs: 1, determinism: 'PORTABLE' } }, 'CPU'],
     ['a model of the user', [gpus], { model: { type: 'TORCHSCRIPT' } }, 'CPU'],
     ['SIGN, over rows', [gpus], { model: { type: 'SIGN' } }, 'CUDA'],
     ['GAT', [gpus], { model: { type: 'GAT' } }, 'CUDA'],

@@ -201,6 +201,19 @@ describe('resolveJobSpec', () => {
     expect(paths(training('ONEDNN'), bare)).toEqual(['spec.training.matrix_library']);
   });
 
+  it('PORTABLE multiplies by OpenBLAS, and refuses what goes by the processor', () => {
+    const asked = (more: object = {}, model: JobSpecInput['model'] = {}): JobSpecInput => ({
+      ...least,
+      ...{ model, training: { epochs: 1, determinism: 'PORTABLE', ...more } },
+    });
+    expect(resolved(asked()).training.matrixLibrary).toBe('OPENBLAS');
+    expect(resolved(resolved(asked())).training.matrixLibrary).toBe('OPENBLAS');
+    const bare: ResolveContext = { ...context, matrixLibrary: 'OPENBLAS' };
+    expect(paths(asked(), bare)).toEqual(['spec.training.determinism']);
+    expect(paths(asked({ matrixLibrary: 'ONEDNN' }))).toEqual(['spec.training.matrix_library']);
+    expect(paths(asked({ precision: 'BFLOAT16' }))).toEqual(['spec.training.precision']);
+  });
+
   it('takes 0 as a choice where it is in range, not as unset', () => {
     for (const path of ['model.dropout', 'priority', 'restart.executorRestarts']) {
       expect(fieldOf(resolved(withField(path, 0)), path)).toBe(0);
@@ -309,7 +322,7 @@ describe('enum fields', () => {
       'spec.training.optimizer.weight_decay_scope',
       ['ALL', 'FIRST_LAYER'],
     ],
-    ['training.determinism', 'spec.training.determinism', ['STRICT', 'RELAXED']],
+    ['training.determinism', 'spec.training.determinism', ['STRICT', 'RELAXED', 'PORTABLE']],
     ['training.stalenessCompensation', 'spec.training.staleness_compensation', ['PREDICT', 'NONE']],
     ['placement.policy', 'spec.placement.policy', ['AUTO', 'PAPER', 'MINMAX']],
     ['placement.standby', 'spec.placement.standby', ['AUTO', 'OFF', 'ALWAYS']],
