@@ -91,6 +91,9 @@ for (const tier of chosen) {
     const random = 'test/long/random.test.ts';
     runVitest('fixed', ['long', random], fixedDraws);
     run('fixed', process.execPath, ['test/sanitize.mjs', 'thread', 'gnnd_fault_test']);
+    // Products by the calls of a GPU's Trainer, on simulated devices.
+    const devices = ['--no-colors', '--source-file=*/device_*'];
+    run('fixed', 'build/native/gnnd_train_test', devices, { GNND_SIM_PRODUCTS: 'TORCH' });
   } else {
     runVitest(tier, [tier, ...filters]);
   }

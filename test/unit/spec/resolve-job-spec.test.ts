@@ -202,12 +202,10 @@ describe('resolveJobSpec', () => {
   });
 
   it('PORTABLE multiplies by OpenBLAS, and refuses what goes by the processor', () => {
-    const asked = (more: object = {}): JobSpecInput => ({
-      ...least,
-      training: { epochs: 1, determinism: 'PORTABLE', ...more },
-    });
+    const portable = { epochs: 1, determinism: 'PORTABLE' } as const;
+    const asked = (more = {}) => ({ ...least, training: { ...portable, ...more } });
     expect(resolved(resolved(asked())).training.matrixLibrary).toBe('OPENBLAS');
-    const bare: ResolveContext = { ...context, matrixLibrary: 'OPENBLAS' };
+    const bare = { ...context, matrixLibrary: 'OPENBLAS' } as const;
     expect(paths(asked(), bare)).toEqual(['spec.training.determinism']);
     expect(paths(asked({ matrixLibrary: 'ONEDNN' }))).toEqual(['spec.training.matrix_library']);
     expect(paths(asked({ precision: 'BFLOAT16' }))).toEqual(['spec.training.precision']);
