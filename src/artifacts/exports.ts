@@ -33,6 +33,7 @@ import type { Store } from '../store/store.ts';
 import { predict } from '../supervisor/supervisor.ts';
 import { corrupt, read, recordOfFile, type TrainedJob, trainedJob } from './checkpoint-record.ts';
 import { createLedger, type ExportPart, summaryParts } from './export-files.ts';
+import { labelsOfSplit } from './export-labels.ts';
 import { checkpointFile, foldedCheckpoint } from './export-model.ts';
 import { checkFold, exportedRows, momentsOf, sourceOf } from './export-standardization.ts';
 
@@ -63,6 +64,8 @@ export interface ExportsOptions {
 
 const reading = poolTask(import.meta.url, './export-model.ts', 'LONG', checkpointFile);
 const folding = poolTask(import.meta.url, './export-model.ts', 'LONG', foldedCheckpoint);
+
+const labelling = poolTask(import.meta.url, './export-labels.ts', 'LONG', labelsOfSplit);
 
 const memoryBytesMin = 2 ** 20;
 const pieceBytes = 256 * 1024;
@@ -111,6 +114,7 @@ export function createExport(options: ExportsOptions): Export {
       try {
         yield { kind: 'progress', share: 0, message: 'loading the dataset' };
         yield* ledger.noting(predictionParts(options, prediction, signal));
+        yield* ledger.noting(labelParts(options, prediction, signal));
       } finally {
         leave();
       }
@@ -236,8 +240,23 @@ async function unchangedManifest(job: JobRecord, dataset: DatasetRecord): Promis
   throw new GnndError('DATASET_CHANGED', message, { resource });
 }
 
-function* modelParts({ bytes }: CheckpointFile): Generator<ExportPart, void, void> {
-  yield { kind: 'file', name: 'model.safetensors', bytes: bytes.length };
+function modelParts({ bytes }: CheckpointFile): Generator<ExportPart, void, void> {
+  return fileParts('model.safetensors', bytes);
+}
+
+/** What is known of the nodes that were predicted; of all nodes the dataset itself says it. */
+async function* labelParts(
+  { pool }: ExportsOptions,
+  { dataset, nodes }: Prediction,
+  signal: AbortSignal,
+): AsyncGenerator<ExportPart, void, void> {
+  if (nodes === 'ALL') return;
+  const place = { folder: dataset.path, split: nodes === 'VAL' ? 'val' : 'test' } as const;
+  yield* fileParts('labels.npy', await pool.run(labelling, place, signal));
+}
+
+function* fileParts(name: string, bytes: Uint8Array): Generator<ExportPart, void, void> {
+  yield { kind: 'file', name, bytes: bytes.length };
   for (let at = 0; at < bytes.length; at += pieceBytes) {
     yield { kind: 'data', bytes: bytes.subarray(at, at + pieceBytes) };
   }

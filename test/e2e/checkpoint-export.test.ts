@@ -70,9 +70,11 @@ beforeAll(async () => {
   }
 });
 
-async function gnnctl(...args: readonly string[]) {
+const gnnctl = (...args: readonly string[]) => cli('checkpoint', ...args);
+
+async function cli(...args: readonly string[]) {
   const { io, stdout, stderr } = createTestIo();
-  const exitCode = await runCli(['--address', daemon.address, 'checkpoint', ...args], io);
+  const exitCode = await runCli(['--address', daemon.address, ...args], io);
   return { exitCode, stdout: stdout(), stderr: stderr() };
 }
 
@@ -118,6 +120,10 @@ test.each(Object.entries(models))(
     const checked = await check(last, dataset);
     expect(checked.accuracy).toEqual({ test: result.testAccuracyLast });
     expect(checked.parametersSha256).toBe(result.parametersSha256);
+
+    const report = JSON.parse((await cli('job', 'report', id, '-o', 'json')).stdout);
+    expect(report).toMatchObject({ job: id, task: 'CLASSIFICATION', nodes: 'test' });
+    expect(report.accuracy).toBe(result.testAccuracyBest);
   },
 );
 

@@ -11,6 +11,7 @@ test('does without a daemon what needs none', (context) =>
     'test_history',
     'test_identity',
     'test_mistakes',
+    'test_report',
     'test_values',
   ]));
 

@@ -29,6 +29,7 @@ const exportNames = [
   'nodes.npy',
   'logits.npy',
   'predictions.npy',
+  'labels.npy',
   'export.json',
 ] as const;
 

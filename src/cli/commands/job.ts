@@ -26,6 +26,7 @@ import { planFacts, planSections } from '../show/plan-view.ts';
 import { addJobCreate } from './job-create.ts';
 import { addJobDelete } from './job-delete.ts';
 import { addJobHistory } from './job-history.ts';
+import { addJobReport } from './job-report.ts';
 import { addJobRun } from './job-run.ts';
 import { addJobSuggest } from './job-suggest.ts';
 import { addJobWatch } from './job-watch.ts';
@@ -60,6 +61,7 @@ export function addJobCommands(program: Command, run: Run): void {
     .option('--limit <count>', 'at most this many; 0: all', countOf, 0)
     .action(run(epochsOfJob));
   addJobHistory(job, run);
+  addJobReport(job, run);
   job
     .command('suspend')
     .description('take an image of a job and free its devices until it is resumed')

@@ -34,6 +34,7 @@ from gnnd.files import Predictions
 from gnnd.identity import Identity, PathLike
 from gnnd.job import Job
 from gnnd.models import *  # noqa: F403
+from gnnd.report import Report
 
 __all__ = [
     "AccessDenied",
@@ -52,6 +53,7 @@ __all__ = [
     "NotFound",
     "NotPossibleNow",
     "Predictions",
+    "Report",
     "Unavailable",
     "VersionMismatch",
     "Violation",

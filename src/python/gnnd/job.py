@@ -17,6 +17,7 @@ from gnnd.connection import Connection, request_id
 from gnnd.dataset import Dataset, Task, task_of
 from gnnd.errors import GnndError, JobCancelled, JobFailed, NotFound, Violation, missing, wrong
 from gnnd.parts import is_mask
+from gnnd.report import Report, report_of
 from gnnd.spec import plain
 from gnnd.staging import put_array, put_text, require_shared, staging_folder
 from gnnd.v1 import (
@@ -32,6 +33,7 @@ from gnnd.v1 import (
 from gnnd.values import Unfit, masked_array
 from gnnd.words import one_of, shown
 
+_REPORTED = ("test", "val")
 _WHICH = {
     "best": checkpoint_service_pb2.CHECKPOINT_KIND_BEST,
     "last": checkpoint_service_pb2.CHECKPOINT_KIND_LAST,
@@ -314,6 +316,13 @@ class Job:
         """
         trained = self._trained(which)
         return onnx.write(geometric.any_module(*trained), trained[0], path)
+
+    @public
+    def report(self, nodes: str = "test", which: str = "best") -> Report:
+        """How good the model is for each class, label or target, on `"test"` or `"val"` nodes."""
+        if nodes not in _REPORTED:
+            raise wrong("job.report()", Violation("nodes", one_of(nodes, _REPORTED)))
+        return report_of(files.to_memory(self._export(which, nodes)))
 
     @public
     def predict(

@@ -195,6 +195,18 @@ class Jobs(unittest.TestCase):
         best = max(record["val_accuracy"] for record in records)
         self.assertEqual(best, self.job.result.best_val_accuracy)
 
+    def test_have_a_report_of_their_test_nodes(self):
+        report = self.job.report()
+        self.assertEqual(report.names, list("abcdefg"))
+        self.assertEqual(report.accuracy, self.job.result.test_accuracy_best)
+        self.assertEqual(report.confusion.sum(), self.data.split["test"])
+        self.assertTrue(np.array_equal(report.support, report.confusion.sum(axis=1)))
+        self.assertRegex(str(report), r"precision +recall +f1 +nodes\na ")
+        validated = self.job.report("val")
+        self.assertEqual(validated.accuracy, self.job.result.best_val_accuracy)
+        with self.assertRaisesRegex(gnnd.InvalidRequest, "'tset': expected one of test, val"):
+            self.job.report("tset")
+
     def test_of_a_spec_again_train_the_same_parameters(self):
         again = self.client.submit_spec(self.job.spec, name="again").wait()
         self.assertEqual(again.result.parameters_sha256, self.job.result.parameters_sha256)
