@@ -129,10 +129,7 @@ class Gnnd {
       looks.push(await daemon.look());
       await Promise.race([end, new Promise((done) => setTimeout(done, 100))]);
     }
-    const seen = looks.filter((look) => look !== null);
-    const [first, last] = [seen[0], seen.at(-1)];
-    const cpu = (last.cpu - first.cpu) / (last.finished - first.finished);
-    return { job: daemon.succeeded(id), cpu };
+    return { job: daemon.succeeded(id), cpu: processorSeconds(looks) };
   }
 
   end() {
@@ -140,11 +137,28 @@ class Gnnd {
   }
 }
 
+/** Processor seconds of an epoch; null where all passed between two looks at them. */
+function processorSeconds(looks) {
+  const seen = looks.filter((look) => look !== null);
+  const [first, last] = [seen[0], seen.at(-1)];
+  const passed = (last?.finished ?? 0) - (first?.finished ?? 0);
+  const seconds = (last?.cpu ?? 0) - (first?.cpu ?? 0);
+  return passed === 0 || seconds === 0 ? null : seconds / passed;
+}
+
+/** The median of what was seen; null where nothing was. */
+function medianSeen(values) {
+  const seen = values.filter((value) => typeof value === 'number');
+  return seen.length === 0 ? null : median(seen);
+}
+
 /** Seconds from the end of one epoch to the end of the next, with the evaluation between them. */
 function lapsOf(job) {
-  return job.epochs.map(({ executorTimes }) =>
-    Math.max(...executorTimes.map(({ durationNs }) => Number(durationNs) / 1e9)),
-  );
+  return job.epochs.map(({ executorTimes, durationMs }) => {
+    const seconds = executorTimes.map(({ durationNs }) => Number(durationNs) / 1e9);
+    // Of epochs that are over before the daemon looks nobody has told its times.
+    return seconds.length === 0 ? Number(durationMs) / 1000 : Math.max(...seconds);
+  });
 }
 
 /** The environment that bench/peers/setup.sh made for it. */
@@ -197,8 +211,8 @@ function lineOf(name, answers) {
     epoch_s: median(counted('epoch_s')),
     evaluation_s: median(counted('evaluation_s')),
     epoch_with_evaluation_s: median(withEvaluation),
-    // Peers do not tell.
-    cpu_s: answers[0].cpu_s === undefined ? null : median(answers.map(({ cpu_s: cpu }) => cpu)),
+    // Peers do not tell, and the shortest epochs are not seen.
+    cpu_s: medianSeen(answers.map(({ cpu_s: cpu }) => cpu)),
     val_accuracy: median(answers.map(({ val }) => val.at(-1))),
     test_accuracy: median(answers.map(({ test }) => test.at(-1))),
     machine: `${cpus()[0]?.model ?? 'unknown processor'}, ${cpus().length} cores`,
@@ -231,7 +245,8 @@ function report(lines) {
   gnnd.strict_cost = gnnd.epoch_s / relaxed.epoch_s - 1;
   gnnd.strict_cost_with_evaluation =
     gnnd.epoch_with_evaluation_s / relaxed.epoch_with_evaluation_s - 1;
-  gnnd.strict_cost_cpu = gnnd.cpu_s / relaxed.cpu_s - 1;
+  const isSeen = gnnd.cpu_s !== null && relaxed.cpu_s !== null;
+  gnnd.strict_cost_cpu = isSeen ? gnnd.cpu_s / relaxed.cpu_s - 1 : null;
   const print = (cells) =>
     process.stdout.write(
       `${cells[0].padEnd(36)}${cells
@@ -245,7 +260,7 @@ function report(lines) {
     const accuracies = [line.val_accuracy, line.test_accuracy].map((value) => value.toFixed(1));
     print([line.name, ...numbers.map((value) => value?.toFixed(3) ?? '-'), ...accuracies]);
   }
-  const percent = (share) => `${(100 * share).toFixed(1)} %`;
+  const percent = (share) => (share === null ? 'unknown' : `${(100 * share).toFixed(1)} %`);
   process.stdout.write(
     `strictness costs ${percent(gnnd.strict_cost)} of a relaxed epoch, with evaluation ` +
       `${percent(gnnd.strict_cost_with_evaluation)}, in processor time ` +
@@ -285,10 +300,11 @@ function reportTimesTo(lines, peers) {
   for (const line of lines) line.to_accuracy_s = secondsTo(target, line);
   const times = lines.map(({ name, to_accuracy_s: s }) => `${name} ${s?.toFixed(1) ?? 'never'}`);
   const best = Math.min(...peers.map(({ to_accuracy_s: seconds }) => seconds ?? Infinity));
-  const share = (best / lines[0].to_accuracy_s).toFixed(2);
+  const share = best / (lines[0].to_accuracy_s ?? Number.NaN);
   process.stdout.write(
     `seconds to ${target.toFixed(1)} %, 99 % of the best peer's last validation accuracy: ` +
-      `${times.join('; ')}: ${share} x\n`,
+      `${times.join('; ')}` +
+      `${Number.isFinite(share) ? `: ${share.toFixed(2)} x` : ''}\n`,
   );
 }
 
