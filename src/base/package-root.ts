@@ -8,5 +8,12 @@ export const packageRoot = fileURLToPath(new URL('../..', import.meta.url));
 /** An installed package has no sources. */
 export const isClone = existsSync(join(packageRoot, 'src', 'main.ts'));
 
-/** Gets what is missing (deploy/setup.mjs); an installed package has no scripts to run by name. */
-export const setupCommand = isClone ? 'npm run setup' : 'gnnd setup';
+/** In a wheel this is a Python package, whose libraries are those of the environment around it. */
+export const isWheel = existsSync(join(packageRoot, '__init__.py'));
+
+/** Gets what is missing: pip of the environment, or deploy/setup.mjs by a script's name or ours. */
+export const setupCommand = isWheel
+  ? 'pip uninstall gnnd && pip install gnnd-*.whl'
+  : isClone
+    ? 'npm run setup'
+    : 'gnnd setup';

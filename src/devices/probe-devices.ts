@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder, writeFileAtomic } from '../base/atomic-file.ts';
+import { builtPath } from '../base/built-path.ts';
 import {
   type AcceleratorKind,
   type DeviceProbe,
@@ -14,7 +15,7 @@ import {
 } from '../base/device-probe.ts';
 import type { LinkRates } from '../base/link-classes.ts';
 import { setupCommand } from '../base/package-root.ts';
-import { builtPath, devicePluginPath } from '../native/load.ts';
+import { devicePluginPath } from '../native/load.ts';
 
 /**
  * Asks a plug-in what there is, in a child that lives for the answer: the daemon loads no driver,

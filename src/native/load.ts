@@ -1,24 +1,11 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { builtPath } from '../base/built-path.ts';
 import type { AcceleratorKind } from '../base/device-probe.ts';
 import { setupCommand } from '../base/package-root.ts';
 import type { CoreAddon, NativeCode, TrainAddon } from './contract.ts';
 
-/** The only place that loads addons. They lie in build/native, or in GNND_ADDON_DIR. */
-
-function addonFolder(): string {
-  const given = process.env['GNND_ADDON_DIR'];
-  if (given !== undefined && given !== '') return given;
-  // Two levels up both from src/native/ and from dist/native/.
-  return join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'build', 'native');
-}
-
-/** Of what is built beside the addons, whether it was or not. */
-export function builtPath(name: string): string {
-  return join(addonFolder(), name);
-}
+/** The only place that loads addons. */
 
 /** Of the plug-in for a kind of devices (native/include/gnnd/device_plugin.h). */
 export function devicePluginPath(kind: AcceleratorKind): string {

@@ -34,7 +34,7 @@ class MessagesBuildHook(BuildHookInterface[Any]):
         build_data["force_include"][str(staged / "gnnd_daemon")] = "gnnd_daemon"
         for path in (Path(self.root) / "gnnd_daemon").glob("*.py"):
             build_data["force_include"][str(path)] = f"gnnd_daemon/{path.name}"
-        for path in (staged / "man").iterdir():
-            build_data["shared_data"][str(path)] = f"share/man/man1/{path.name}"
+        for path in (staged / "share").rglob("*.*"):
+            build_data["shared_data"][str(path)] = str(path.relative_to(staged))
         for path in (staged / "scripts").iterdir():
             build_data["shared_scripts"][str(path)] = path.name

@@ -5,10 +5,11 @@ import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import { HostService } from '../../api/gen/gnnd/v1/host_service_pb.ts';
 import { serveCommand } from '../../base/advice.ts';
+import { builtPath } from '../../base/built-path.ts';
 import { needsTorch, readProbe, withTorch } from '../../base/device-probe.ts';
 import { messageOf } from '../../base/errors.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
-import { packageRoot, setupCommand } from '../../base/package-root.ts';
+import { isWheel, packageRoot, setupCommand } from '../../base/package-root.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { padEnd, printable } from '../session/terminal.ts';
@@ -58,9 +59,8 @@ export function nodeFinding(version: string): Finding {
 
 /** Compiler and PyTorch are needed to build; what is built needs PyTorch's libraries only. */
 function buildFindings(env: Session['io']['env']): readonly Finding[] {
-  const addonFolder = env['GNND_ADDON_DIR'] || join(packageRoot, 'build', 'native');
   const addons = ['gnnd_core.node', 'gnnd_train.node'];
-  const absent = addons.filter((name) => !existsSync(join(addonFolder, name)));
+  const absent = addons.filter((name) => !existsSync(builtPath(name, env)));
   const isBuilt = absent.length === 0;
   const addonsFinding: Finding = isBuilt
     ? ok('Native code', addons.join(', '))
@@ -70,6 +70,7 @@ function buildFindings(env: Session['io']['env']): readonly Finding[] {
         found: `not built: ${absent.join(', ')}`,
         command: setupCommand,
       };
+  if (isWheel) return [torchFinding(env), storeFinding(), addonsFinding];
   const needed: Verdict = isBuilt ? 'advice' : 'missing';
   return [
     toolFinding('C++ compiler', outputOf('c++', ['--version']), needed, `${installPackages} g++`),
@@ -160,8 +161,7 @@ export function hugePageFinding(setting: string | null): Finding {
 /** Tried in a child, as executors do it (native/core/base/confine.h). */
 function confinementFinding(env: Session['io']['env']): Finding {
   const what = 'Confinement';
-  const folder = env['GNND_ADDON_DIR'] || join(packageRoot, 'build', 'native');
-  const addon = join(folder, 'gnnd_core.node');
+  const addon = builtPath('gnnd_core.node', env);
   const none = 'what runs in executors (plug-ins of users, too) can do all that gnnd may';
   if (!existsSync(addon)) {
     const found = 'not known before native code is built';
@@ -190,14 +190,13 @@ function diskFinding(folder: string): Finding {
 
 /** Asked of the plug-in in a child, as the daemon does when it starts. */
 function cudaFindings(env: Session['io']['env']): readonly Finding[] {
-  const folder = env['GNND_ADDON_DIR'] || join(packageRoot, 'build', 'native');
-  const plugin = join(folder, 'gnnd_cuda.so');
+  const plugin = builtPath('gnnd_cuda.so', env);
   const driver = /Module\s+([\d.]+)/.exec(textOf('/proc/driver/nvidia/version') ?? '')?.[1] ?? null;
   if (!existsSync(plugin)) return [notBuiltFinding(driver)];
-  const answer = outputOf(join(folder, 'gnnd_probe'), [plugin, '--open'], 60_000);
+  const answer = outputOf(builtPath('gnnd_probe', env), [plugin, '--open'], 60_000);
   const probe = answer === null ? null : readProbe(answer);
   if (probe === null || !needsTorch(probe)) return gpuFindings(probe, driver);
-  const torch = outputOf(join(folder, 'gnnd_torch_probe'), [], 60_000);
+  const torch = outputOf(builtPath('gnnd_torch_probe', env), [], 60_000);
   return gpuFindings(
     withTorch(probe, torch ?? 'gnnd_torch_probe is missing, fails or takes over a minute'),
     driver,
