@@ -8,7 +8,7 @@
 namespace gnnd {
 namespace {
 
-// Of a chunk's counts: targets that are known. Of its totals: errors summed over them.
+// Places in a chunk's counts, of known targets, and in its totals, of errors summed over them.
 constexpr size_t kValues = 1;
 constexpr size_t kAbsoluteError = 0;
 constexpr size_t kSquaredError = 1;

@@ -98,7 +98,7 @@ TEST_CASE("a device that dies with a step that nobody committed leaves the versi
       ProcessCrew crew(segment);
       crew.on_device = true;
       crew.Start(ChildPlan{Role::kSampler, 0, "", 1});
-      // Of all the steps one of the two comes to its third, whoever is ahead.
+      // One of the two comes to its third step, whichever is ahead.
       crew.Start(ChildPlan{Role::kTrainer, 1, point, 3});
       crew.Start(ChildPlan{Role::kTrainer, 2, point, 3});
       REQUIRE(crew.Supervise());

@@ -89,7 +89,7 @@ class BorderWork final : public FakeTrainWork {
     return Status::Ok();
   }
 
-  uint64_t border = kCached;  // of the last batch
+  uint64_t border = kCached;  // The last batch's.
 
  private:
   using Row = std::array<uint64_t, 3>;
@@ -182,7 +182,7 @@ TEST_CASE("a Trainer that dies at filling, reading or writing beside the border 
       CHECK(OutcomeOf(segment) == Expected(job));
     }
   }
-  CHECK(kills >= 6);  // of twelve
+  CHECK(kills >= 6);  // Twelve Trainers were told to die.
 }
 
 #endif

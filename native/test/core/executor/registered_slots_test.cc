@@ -105,7 +105,7 @@ TEST_CASE("what is registered counts in the budget from the start, and records b
   CHECK(make(5000, kPageBytes + 150) == 150);   // reaches beyond it
   CHECK_FALSE(batches.Claim().has_value());     // a third one might, too
   segment.header().version.value.fetch_add(2);  // as steps would
-  CHECK(make(100, 3 * kPageBytes) == 100);      // of a few bytes in far sections, those count
+  CHECK(make(100, 3 * kPageBytes) == 100);      // Its few bytes lie in far sections.
   CHECK(segment.Snapshot().largest_record_bytes == 5000);
 
   SegmentSpec spec = job.Spec();
