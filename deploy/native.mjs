@@ -28,7 +28,7 @@ const productPackages = [
 
 /** What runs; all else in build/native is for tests. */
 const products = [
-  ...['gnnd_core.node', 'gnnd_train.node', 'gnnd_sim.so'],
+  ...['gnnd_core.node', 'gnnd_train.node', 'gnnd_sim.so', 'gnnd_reader.so'],
   ...['gnnd_probe', 'gnnd_torch_probe'],
 ];
 /** Of a machine with CUDA's toolchain only. */

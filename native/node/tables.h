@@ -181,10 +181,26 @@ inline constexpr auto kTable<DeviceOptions> =
     StructOf("DeviceOptions", Field{"plugin", &DeviceOptions::plugin, "Empty: a CPU device."},
              Field{"budgetBytes", &DeviceOptions::budget_bytes, "Of its memory; 0: what is free."});
 
+// The nodes that become seeds.
+struct SeedOptions {
+  std::string path;
+  uint64_t count = 0;
+  bool shuffled = true;
+};
+
+template <>
+inline constexpr auto kTable<SeedOptions> =
+    StructOf("SeedOptions",
+             Field{"path", &SeedOptions::path,
+                   "An .npy file of int64, read by Samplers; empty: the training nodes."},
+             Field{"count", &SeedOptions::count, "Of nodes in that file."},
+             Field{"shuffled", &SeedOptions::shuffled, "Each epoch has an order of its own."});
+
 // The start options of both roles.
 struct ExecutorOptions {
   DatasetLocation dataset;
   SamplingOptions sampling;
+  SeedOptions seeds;
   Bits64 random_seed;
   int segment_fd = -1;
   int topology_fd = -1;
@@ -196,7 +212,7 @@ struct ExecutorOptions {
 template <>
 inline constexpr auto kTable<ExecutorOptions> =
     StructOf("ExecutorOptions", Field{"dataset", &ExecutorOptions::dataset},
-             Field{"sampling", &ExecutorOptions::sampling},
+             Field{"sampling", &ExecutorOptions::sampling}, Field{"seeds", &ExecutorOptions::seeds},
              Field{"randomSeed", &ExecutorOptions::random_seed},
              Field{"segmentFd", &ExecutorOptions::segment_fd},
              Field{"topologyFd", &ExecutorOptions::topology_fd},

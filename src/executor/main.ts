@@ -10,6 +10,7 @@ import { closeDebugger } from '../base/no-debugger.ts';
 import type { TaskWatch } from '../datasets/data-tasks.ts';
 import type {
   CoreAddon,
+  LoopEnd,
   NativeCode,
   PropagateOptions,
   PropagateReport,
@@ -63,14 +64,27 @@ async function answered(
   return { kind: 'answered', answer: { role } };
 }
 
+type LoopStart = Extract<StartMessage, { role: 'SAMPLER' | 'TRAINER' | 'STANDBY' | 'LENDER' }>;
+
+function runLoop(core: CoreAddon, start: LoopStart): Promise<LoopEnd> {
+  switch (start.role) {
+    case 'SAMPLER':
+      return core.samplerRun(start.options);
+    case 'LENDER':
+      return core.lenderRun(start.options);
+    default:
+      return loadTrain().trainerRun(start.options);
+  }
+}
+
 async function runRole(start: StartMessage): Promise<EndMessage> {
   const core = loadCore();
   switch (start.role) {
     case 'SAMPLER':
-      return { kind: 'ended', end: await core.samplerRun(start.options) };
     case 'TRAINER':
     case 'STANDBY':
-      return { kind: 'ended', end: await loadTrain().trainerRun(start.options) };
+    case 'LENDER':
+      return { kind: 'ended', end: await runLoop(core, start) };
     case 'PROBE': {
       const value = await loadTrain().modelProbe(start.options);
       return { kind: 'answered', answer: { role: start.role, value } };
@@ -192,11 +206,13 @@ function finish(message: EndMessage, exitCode: number): void {
  * Gives up what no executor needs (native/core/base/confine.h), before anything is read. True, or
  * why the kernel does not: jobs train all the same.
  */
-function confine(): true | string {
+function confine(role: StartMessage['role']): true | string {
   try {
     // A GPU's driver may talk to its services, and Trainers get each other's device memory so.
     const devices = ['CUDA_VISIBLE_DEVICES', 'GNND_SIM_VISIBLE'];
-    loadCore().hostConfine(devices.some((name) => (process.env[name] ?? '') !== ''));
+    const hasDevice = devices.some((name) => (process.env[name] ?? '') !== '');
+    // Readers come to a Lender by a local socket; no code of a user's runs there.
+    loadCore().hostConfine(hasDevice || role === 'LENDER');
     return true;
   } catch (error) {
     return messageOf(error);
@@ -207,7 +223,7 @@ async function run(start: StartMessage): Promise<void> {
   const startedNs = process.hrtime.bigint();
   try {
     if (start.cores.length > 0) loadCore().hostPin(start.cores);
-    const confined = confine();
+    const confined = confine(start.role);
     log.info('executor.started', { role: start.role, cores: start.cores, confined });
     const end = await runRole(start);
     const seconds = Number(process.hrtime.bigint() - startedNs) / 1e9;

@@ -12,6 +12,7 @@ import type {
   FavourOptions,
   HostTierOptions,
   HotCurveOptions,
+  LendOptions,
   LoopEnd,
   ModelManifest,
   NativeCode,
@@ -35,7 +36,7 @@ import type { Published, PublishOptions } from './publish-predictions.ts';
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 10;
+export const protocolVersion = 11;
 
 /** Descriptors an executor inherits; a task has no segment, but may have an output. */
 export const segmentFd = 3;
@@ -94,6 +95,8 @@ export type StartMessage = {
 } & (
   | { readonly role: 'SAMPLER'; readonly options: ExecutorOptions }
   | { readonly role: 'TRAINER' | 'STANDBY'; readonly options: TrainerOptions }
+  /** A Trainer that lends batches to a user's process. */
+  | { readonly role: 'LENDER'; readonly options: LendOptions }
   | Task
 );
 

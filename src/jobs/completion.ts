@@ -11,7 +11,7 @@ export function completionMessage(
   result: Pick<JobResult, 'epochs' | 'bestEpoch' | 'predictions' | 'bestValMetrics'>,
 ): string {
   if (result.predictions !== undefined) return result.predictions.notice;
-  if (result.epochs >= epochs) return '';
+  if (result.epochs >= epochs || patienceEpochs === 0) return '';
   const better = minDelta === 0 ? '' : ` by more than ${minDelta}`;
   const what = metricTitle(result.bestValMetrics[0]?.name ?? 'accuracy');
   const waited = patienceEpochs === 1 ? '1 epoch' : `${patienceEpochs} epochs`;

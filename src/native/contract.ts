@@ -9,6 +9,7 @@
 import type { CacheFunctions } from './gen/cache.ts';
 import type { DatasetFunctions } from './gen/dataset.ts';
 import type { HostFunctions } from './gen/host.ts';
+import type { LenderFunctions } from './gen/lender.ts';
 import type { ModelFunctions } from './gen/model.ts';
 import type { PredictFunctions } from './gen/predict.ts';
 import type { PropagationFunctions } from './gen/propagation.ts';
@@ -19,6 +20,7 @@ import type { TrainerFunctions } from './gen/trainer.ts';
 export type * from './gen/cache.ts';
 export type * from './gen/dataset.ts';
 export type * from './gen/host.ts';
+export type * from './gen/lender.ts';
 export type * from './gen/model.ts';
 export type * from './gen/predict.ts';
 export type * from './gen/propagation.ts';
@@ -33,6 +35,7 @@ export interface CoreAddon
     ModelFunctions,
     SegmentFunctions,
     SamplerFunctions,
+    LenderFunctions,
     CacheFunctions,
     PropagationFunctions {}
 

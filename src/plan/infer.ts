@@ -19,6 +19,7 @@ export function infer(batches: Batches): PlanKind {
     batches,
     // Another dataset than that of the training may have other classes.
     outDim: ({ inference }) => inference.classes,
+    items: (_, { train }) => train,
     crew: ({ resources }) => ({ samplers: 0, trainers: resources.devices }),
     // Predictions are computed on the host, and there is nothing to say.
     pinned: () => ({ rows: 0, bytes: 0, reason: '' }),

@@ -35,7 +35,7 @@ export function layoutOf(
     sampling,
     manifest,
     // A dataset that is only predicted may have no training nodes.
-    batchesPerEpoch: Math.max(1, Math.ceil(counts.train / spec.training.batchSize)),
+    batchesPerEpoch: Math.max(1, Math.ceil(kind.items(spec, counts) / spec.training.batchSize)),
     slotBytes,
     memory: jobMemoryOf(native, { spec, counts, model }, sizes),
   };

@@ -79,6 +79,8 @@ export interface PlanKind {
   readonly batches: Batches;
   /** Number of outputs of the model. */
   outDim(spec: BatchSpec, counts: DatasetCounts): number;
+  /** How many items an epoch has: nodes that become seeds. */
+  items(spec: JobSpec, counts: DatasetCounts): number;
   /** How many processes of each role there are at most; standby Trainers are Trainers. */
   crew(spec: JobSpec): Crew;
   ownMemory(spec: JobSpec, layout: JobLayout, facts: MemoryFacts): OwnMemory;

@@ -21,6 +21,7 @@ const trialBatches = 24;
 export const trainBlocks: PlanKind = {
   batches: blocks,
   outDim: (_, { numClasses }) => numClasses,
+  items: (_, { train }) => train,
   crew: crewOf,
   pinned: pinnedOf,
 

@@ -9,6 +9,7 @@ import { rowPlanOf, rows } from './rows.ts';
 export const trainRows: PlanKind = {
   batches: rows,
   outDim: (_, { numClasses }) => numClasses,
+  items: (_, { train }) => train,
   crew: ({ resources }) => ({ samplers: 0, trainers: resources.devices }),
   pinned: pinnedOf,
 

@@ -8,6 +8,7 @@ import { datasetRule } from './rules/dataset.ts';
 import { evaluationRule } from './rules/evaluation.ts';
 import { historyRule } from './rules/history.ts';
 import { inferenceRule } from './rules/inference.ts';
+import { loadRule } from './rules/load.ts';
 import { localityRule } from './rules/locality.ts';
 import { modelRule } from './rules/model.ts';
 import { pluginFilesRule } from './rules/plugin-files.ts';
@@ -60,6 +61,7 @@ const rules: readonly Rule[] = [
   devicesRule,
   deviceSupportRule,
   samplersRule,
+  loadRule,
   tf32Rule,
   stepsRule,
   queueRule,

@@ -18,6 +18,8 @@ const unreadByKind: Readonly<Record<string, readonly SpecPart[]>> = {
   TRAINING: ['inference'],
   // An inference has the spec of its model's job, trains nothing and draws no batch.
   INFERENCE: ['training', 'history', 'sampling.locality', 'placement.samplers'],
+  // Somebody else trains; batches are drawn as for a training.
+  LOAD: ['training', 'history', 'sampling.locality', 'inference'],
 };
 
 type Why = (type: ModelType) => string;

@@ -196,7 +196,8 @@ export class AttemptRun implements SeenRun {
     this.#noteProgress(snapshot, nowMs);
     // An attempt that resumes from its very end is complete before it has begun; it ends after.
     if (this.#startedMs === 0) return;
-    if (snapshot.complete && told.all) this.#options.perform(() => this.#finish.once());
+    if (work.standing(snapshot) === 'COMPLETE' && told.all)
+      this.#options.perform(() => this.#finish.once());
   }
 
   /** The profit rule works with what the run shows: medians, and the Trainers that live. */
@@ -218,7 +219,9 @@ export class AttemptRun implements SeenRun {
     const { clock, emit, input } = this.#context;
     const isFrozen = this.#seenMs !== 0 && nowMs - this.#seenMs > frozenMs;
     this.#seenMs = nowMs;
-    if (this.#held || isFrozen) this.#lastCommit = { ...this.#lastCommit, atMs: nowMs };
+    const awaitsUser = this.#options.work.standing(snapshot) === 'AWAITS_USER';
+    if (this.#held || isFrozen || awaitsUser)
+      this.#lastCommit = { ...this.#lastCommit, atMs: nowMs };
     const committed = this.#options.work.done(snapshot);
     if (committed !== this.#lastCommit.batches) {
       this.#lastCommit = { batches: committed, atMs: nowMs };

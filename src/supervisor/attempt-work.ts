@@ -49,6 +49,8 @@ export interface RunningWork {
   begin(look: Look): void;
   /** Reports what a look shows. */
   look(look: Look, hasBegun: boolean): Told;
+  /** Where the work stands. A job that awaits its user makes no progress, and is not stalled. */
+  standing(snapshot: SegmentSnapshot): Standing;
   /** Units of work that are done: a number that grows while the job goes on. */
   done(snapshot: SegmentSnapshot): number;
   progress(facts: ProgressFacts): JobProgress;
@@ -58,6 +60,13 @@ export interface RunningWork {
   keep(isWorthIt: boolean): Promise<void>;
   /** Ends what is being written and not wanted any more. */
   stop(): Promise<void>;
+}
+
+export type Standing = 'WORKS' | 'AWAITS_USER' | 'COMPLETE';
+
+/** Work that awaits nobody. */
+export function standingOf({ complete }: SegmentSnapshot): Standing {
+  return complete ? 'COMPLETE' : 'WORKS';
 }
 
 export interface EndedEpochs {

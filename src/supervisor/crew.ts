@@ -18,6 +18,7 @@ import type {
   ExecutorOptions,
   PredictionOptions,
   RowPlacement,
+  SeedOptions,
   SegmentHandle,
   SegmentSnapshot,
   SegmentSpec,
@@ -86,6 +87,10 @@ export interface CrewParts {
   readonly placed: PlacedViews;
   /** Descriptor of the first `cache.pinnedRows` rows by rank; null: there is none. */
   readonly hostTierFd: number | null;
+  /** The nodes that become seeds. */
+  readonly seeds: SeedOptions;
+  /** Name of the socket at which Trainers lend batches; null: they train on them. */
+  readonly lendsAt: string | null;
 }
 
 export interface CrewOptions extends CrewParts {
@@ -261,6 +266,7 @@ export class Crew {
     const options: ExecutorOptions = {
       dataset,
       sampling: layout.sampling,
+      seeds: this.#options.seeds,
       randomSeed: BigInt(spec.training.randomSeed),
       segmentFd,
       topologyFd,
@@ -280,6 +286,9 @@ export class Crew {
     if (seat.role === 'SAMPLER') {
       return { ...start, cores: devices[device]?.cores ?? [], role: seat.role, options };
     }
+    const { lendsAt: socket } = this.#options;
+    if (socket !== null)
+      return { ...start, cores: [], role: 'LENDER', options: { ...options, socket } };
     const { threads, cores } = trainerThreads(spec, devices, device, batchesAtOnce);
     return {
       ...start,

@@ -11,6 +11,8 @@ export {
   type ProgressFacts,
   type RunningCrew,
   type RunningWork,
+  type Standing,
+  standingOf,
   type Told,
 } from './attempt-work.ts';
 export type { CrewParts, PlacedViews } from './crew.ts';

@@ -136,8 +136,17 @@ interface KindView {
 const training: KindView = { unit: 'EPOCHS', learns: true };
 const predicting: KindView = { unit: 'NODES', learns: false };
 
+const lending: KindView = { unit: 'EPOCHS', learns: false };
+
 export function viewOf({ effectiveSpec }: Job): KindView {
-  return effectiveSpec?.kind === JobKind.INFERENCE ? predicting : training;
+  switch (effectiveSpec?.kind) {
+    case JobKind.INFERENCE:
+      return predicting;
+    case JobKind.LOAD:
+      return lending;
+    default:
+      return training;
+  }
 }
 
 export function predictedText({ result }: Job): string {

@@ -13,6 +13,8 @@ import {
   type ProgressFacts,
   type RunningCrew,
   type RunningWork,
+  type Standing,
+  standingOf,
   type Told,
   timed,
 } from '../supervisor/supervisor.ts';
@@ -132,6 +134,10 @@ class InferenceRun implements RunningWork {
 
   look(): Told {
     return { all: true, againMs: null };
+  }
+
+  standing(snapshot: SegmentSnapshot): Standing {
+    return standingOf(snapshot);
   }
 
   /** Rows, in place of batches. */

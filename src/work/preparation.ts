@@ -48,6 +48,8 @@ export interface WorkInput {
   close(): void;
 }
 
+const trainingNodes: CrewParts['seeds'] = { path: '', count: 0, shuffled: true };
+
 /** Checks that a dataset, and what was made of it, is as it was when the job was created. */
 export class DatasetCheck {
   readonly #context: WorkContext;
@@ -154,7 +156,7 @@ export class Preparation {
   shared(cache: JobCache): Omit<CrewParts, 'segment' | 'evaluation' | 'prediction'> {
     const { orderPath, favouredPath, plan, placed, hostTierFd, batchesAtOnce } = cache;
     const of = { orderPath, favouredPath, cache: plan, placed, hostTierFd, batchesAtOnce };
-    return { ...this.made, ...of, openHiddenRows: null };
+    return { ...this.made, ...of, openHiddenRows: null, lendsAt: null, seeds: trainingNodes };
   }
 
   /** Resolves when no process of these is left. */

@@ -14,6 +14,8 @@ import {
   type ProgressFacts,
   type RunningCrew,
   type RunningWork,
+  type Standing,
+  standingOf,
   type Told,
   timingsOf,
 } from '../supervisor/supervisor.ts';
@@ -122,6 +124,10 @@ export class TrainingRun implements RunningWork {
     const { batchesPerEpoch } = this.#options.layout;
     const stepsPerEpoch = Math.ceil(batchesPerEpoch / spec.training.batchesPerStep);
     return isHistoryWarm(spec, { steps: this.#reports.count * stepsPerEpoch, stepsPerEpoch });
+  }
+
+  standing(snapshot: SegmentSnapshot): Standing {
+    return standingOf(snapshot);
   }
 
   done({ committedBatches }: SegmentSnapshot): number {

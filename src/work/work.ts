@@ -5,6 +5,7 @@ import {
   infer,
   type JobLayout,
   layoutOf,
+  load,
   type MemoryFacts,
   memoryPlanOf,
   type PlanKind,
@@ -24,12 +25,13 @@ import type { AttemptWork } from '../supervisor/supervisor.ts';
 import { Blocks } from './blocks.ts';
 import type { WorkContext } from './context.ts';
 import { InferAttempt, inferSchedule } from './infer.ts';
+import { LoadAttempt, loadSchedule } from './load.ts';
 import type { WorkInput } from './preparation.ts';
 import { Rows } from './rows.ts';
 import { TrainBlocksAttempt, trainBlocksSchedule } from './train-blocks.ts';
 import { TrainRowsAttempt, trainRowsSchedule } from './train-rows.ts';
 
-/** What a job does: it trains on blocks, trains on rows, or predicts with a trained model. */
+/** What a job does: it trains on blocks or on rows, predicts with a trained model, or lends. */
 export interface Work {
   readonly schedule: ScheduledWork;
   /** The job in native terms. Throws with native code SPEC_INVALID when a bound does not fit. */
@@ -56,6 +58,12 @@ const trainingOnRows: Kind = {
   plan: trainRows,
   schedule: trainRowsSchedule,
   attempt: (context) => new TrainRowsAttempt(context),
+};
+
+const lending: Kind = {
+  plan: load,
+  schedule: loadSchedule,
+  attempt: (context) => new LoadAttempt(context),
 };
 
 function inferring(batches: Batches, inputOf: (context: WorkContext) => WorkInput): Kind {
@@ -85,6 +93,7 @@ export function rowPlanOfJob(spec: RowSpec, facts: RowPlanFacts): RowPlan {
 
 /** Chooses by the spec. */
 function chosen({ kind, model }: Pick<JobSpec, 'kind' | 'model'>): Kind {
+  if (kind === 'LOAD') return lending;
   const isOnRows = reads({ model }, 'propagation');
   if (reads({ kind }, 'training')) return isOnRows ? trainingOnRows : training;
   return isOnRows ? inferringRows : inferringBlocks;

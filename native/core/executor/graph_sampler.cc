@@ -38,7 +38,14 @@ GraphSampler::GraphSampler(Topology topology, Options options, const RecordLayou
 
 Status GraphSampler::Start(const SampleTask& task) {
   const BatchKey key{options_.random_seed, task.epoch, task.batch};
-  SeedsOf(key, options_.train_nodes, options_.batch_size, &seeds_);
+  const std::vector<uint32_t>& nodes = options_.train_nodes;
+  if (options_.shuffled) {
+    SeedsOf(key, nodes, options_.batch_size, &seeds_);
+  } else {
+    const ItemRange range =
+        ItemRange::OfBatch(key.batch, options_.batch_size, static_cast<uint32_t>(nodes.size()));
+    seeds_.assign(nodes.begin() + range.begin, nodes.begin() + range.end);
+  }
   return sampler_.Sample(key, seeds_, task.slot, task.scale);
 }
 

@@ -20,6 +20,7 @@ class GraphSampler final : public SampleWork {
     uint64_t random_seed = 0;
     uint32_t batch_size = 0;
     std::vector<uint32_t> train_nodes;
+    bool shuffled = true;  // else batches are the nodes in their order, the same in every epoch
     SamplerOptions sampler;
     std::span<const float> edge_weights{};  // [num_edges] or empty, borrowed; for plug-ins
     std::span<const uint8_t> favoured{};    // [num_nodes] or empty, borrowed; for locality

@@ -12,6 +12,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
                  {"model", DefineModel},
                  {"segment", DefineSegment},
                  {"sampler", DefineSampler},
+                 {"lender", DefineLender},
                  {"cache", DefineCache},
                  {"propagation", DefinePropagation}});
 }

@@ -11,6 +11,7 @@ void DefineDataset(Subject& subject);
 void DefineModel(Subject& subject);
 void DefineSegment(Subject& subject);
 void DefineSampler(Subject& subject);
+void DefineLender(Subject& subject);
 void DefineCache(Subject& subject);
 void DefinePropagation(Subject& subject);
 

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "core/executor/graph_sampler.h"
 #include "core/graph/dataset.h"
+#include "core/graph/npy.h"
 #include "core/graph/topology.h"
 #include "node/tables.h"
 
@@ -38,6 +40,24 @@ inline Result<std::unique_ptr<SampleWork>> SampleWorkOf(const Dataset& dataset, 
                                                         std::span<const uint8_t> favoured = {}) {
   return GraphSampler::Create(
       std::move(topology), GraphSamplerOptionsOf(dataset, sampling, random_seed, favoured), layout);
+}
+
+// Replaces the training nodes by those of a file, where there is one.
+inline Status UseSeeds(const SeedOptions& seeds, uint64_t num_nodes,
+                       GraphSampler::Options* options) {
+  options->shuffled = seeds.shuffled;
+  if (seeds.path.empty()) return Status::Ok();
+  const NpyArray array = GNND_VALUE(NpyArray::Open(seeds.path));
+  GNND_TRY(array.Expect({NpyType::kInt64}, {seeds.count}));
+  options->train_nodes.clear();
+  for (const int64_t node : array.values<int64_t>()) {
+    if (node < 0 || static_cast<uint64_t>(node) >= num_nodes) {
+      return Status(Code::kDatasetCorrupt, array.file() + ": node " + std::to_string(node) +
+                                               ", but the graph has " + std::to_string(num_nodes));
+    }
+    options->train_nodes.push_back(static_cast<uint32_t>(node));
+  }
+  return Status::Ok();
 }
 
 }  // namespace gnnd::node

@@ -62,17 +62,18 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
   if (!options.cache.favoured_path.empty()) {
     favoured = GNND_VALUE(FavouredMap::Open(options.cache.favoured_path, dataset.num_nodes()));
   }
+  GraphSampler::Options sampler =
+      GraphSamplerOptionsOf(dataset, options.sampling, options.random_seed.value);
+  GNND_TRY(UseSeeds(options.seeds, dataset.num_nodes(), &sampler));
   std::unique_ptr<SampleWork> work;
   if (opened.device != nullptr) {
     DeviceSampleWork::HotRanks ranks;
     if (hot) ranks = {hot->ranks(), options.cache.rows};
-    work = GNND_VALUE(DeviceSampleWork::Create(
-        *opened.device, topology,
-        GraphSamplerOptionsOf(dataset, options.sampling, options.random_seed.value), layout,
-        ranks));
+    work = GNND_VALUE(
+        DeviceSampleWork::Create(*opened.device, topology, std::move(sampler), layout, ranks));
   } else {
-    work = GNND_VALUE(SampleWorkOf(dataset, std::move(topology), options.sampling,
-                                   options.random_seed.value, layout, favoured.hops()));
+    sampler.favoured = favoured.hops();
+    work = GNND_VALUE(GraphSampler::Create(std::move(topology), std::move(sampler), layout));
     if (hot) {
       work = std::make_unique<HotRankMarker>(
           std::move(work), RankTable(hot->ranks(), options.cache.rows), layout.ranks_at());
@@ -105,6 +106,7 @@ void DefineSampler(Subject& subject) {
       .Struct<RowPlacement>()
       .Struct<CacheOptions>()
       .Struct<DeviceOptions>()
+      .Struct<SeedOptions>()
       .Struct<ExecutorOptions>()
       .Enum<LoopEnd>()
       .Function("samplerRun", SamplerRun, {"options"});

@@ -70,8 +70,30 @@ const predicting: KindView = {
   isUnderWay: () => true,
 };
 
+/** Batches for a loop of the user's, which ends when that wants no more. */
+const lending: KindView = {
+  summary(spec) {
+    const drawn = [`batches of ${spec?.training?.batchSize ?? 0}`];
+    const fanouts = fanoutsText(spec?.sampling?.fanouts ?? []);
+    if (fanouts !== '') drawn.push(`fanouts ${fanouts}`);
+    const lent = `${drawn.join(', ')} on ${spec?.dataset ?? ''}`;
+    return `lends ${lent}; ${counted(spec?.placement?.samplers ?? 1, 'Sampler')}`;
+  },
+  whenEvaluated: () => '',
+  epochs: ({ progress, result }) => String(result?.epochs ?? progress?.epoch ?? ''),
+  bestValMetric: () => null,
+  isUnderWay: ({ epochs }) => epochs > 0,
+};
+
 export function viewOf(spec: JobSpec | undefined): KindView {
-  return spec?.kind === JobKind.INFERENCE ? predicting : training;
+  switch (spec?.kind) {
+    case JobKind.INFERENCE:
+      return predicting;
+    case JobKind.LOAD:
+      return lending;
+    default:
+      return training;
+  }
 }
 
 /** `EXACT, every 2 epochs`; `SAMPLED 15,10,5, at the end`. */

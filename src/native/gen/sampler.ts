@@ -100,9 +100,19 @@ export interface DeviceOptions {
   readonly budgetBytes: number;
 }
 
+export interface SeedOptions {
+  /** An .npy file of int64, read by Samplers; empty: the training nodes. */
+  readonly path: string;
+  /** Of nodes in that file. */
+  readonly count: number;
+  /** Each epoch has an order of its own. */
+  readonly shuffled: boolean;
+}
+
 export interface ExecutorOptions {
   readonly dataset: DatasetLocation;
   readonly sampling: SamplingOptions;
+  readonly seeds: SeedOptions;
   readonly randomSeed: bigint;
   readonly segmentFd: number;
   readonly topologyFd: number;

@@ -3,7 +3,7 @@
 import type { DatasetLocation, DatasetTask } from './dataset.ts';
 import type { ModelManifest, ModelOptions, Precision } from './model.ts';
 import type { PredictedNodes } from './predict.ts';
-import type { CacheOptions, DeviceOptions, LoopEnd, SamplingOptions } from './sampler.ts';
+import type { CacheOptions, DeviceOptions, LoopEnd, SamplingOptions, SeedOptions } from './sampler.ts';
 import type { DecidingMetric, ExecutorId, HistoryConfig } from './segment.ts';
 
 export type OptimizerType = 'ADAM' | 'ADAMW' | 'SGD';
@@ -99,6 +99,7 @@ export interface ClassWeighting {
 export interface TrainerOptions {
   readonly dataset: DatasetLocation;
   readonly sampling: SamplingOptions;
+  readonly seeds: SeedOptions;
   readonly randomSeed: bigint;
   readonly segmentFd: number;
   readonly topologyFd: number;

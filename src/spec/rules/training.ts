@@ -5,8 +5,9 @@ import { reads } from '../spec-parts.ts';
 import type { Rule } from './rule.ts';
 
 /** Resolves fields that follow from the dataset's and the host's sizes, and from the delay. */
-export const trainingRule: Rule = ({ training, model }, { check, given, context }) => {
-  const { trainNodes, deviceCores } = context;
+export const trainingRule: Rule = ({ training, model, load }, { check, given, context }) => {
+  const { deviceCores } = context;
+  const trainNodes = load.nodesFile === '' ? context.trainNodes : load.nodes;
   training.batchSize = Math.max(1, Math.min(training.batchSize, trainNodes ?? training.batchSize));
   const threads = 'training.threads_per_trainer';
   const askedThreads = given.training?.threadsPerTrainer;

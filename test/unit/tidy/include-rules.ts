@@ -48,9 +48,10 @@ const areas: Readonly<Record<string, readonly string[]>> = {
   // Plug-ins of devices, and their kernels.
   cuda: ['cuda', 'core', 'include'],
   probe: ['probe', 'core', 'include'],
+  reader: ['reader', 'core'],
   train: ['train', 'core'],
   node: ['node', 'train', 'core'],
-  'test/core': ['test', 'core', 'include'],
+  'test/core': ['test', 'reader', 'core', 'include'],
   'test/device': ['test', 'cuda', 'core', 'include'],
   'test/cuda': ['test', 'cuda', 'core', 'include'],
   'test/train': ['test', 'train', 'core'],
@@ -108,7 +109,7 @@ function judgeOwn(path: string, header: string): string | null {
   const isBeside = !header.includes('/');
   if (path.startsWith('include/') && isBeside) return null;
   if (path.startsWith('test/') && (isBeside || area === 'support')) return null;
-  if (!['include', 'core', 'cuda', 'probe', 'train', 'node', 'test'].includes(area)) {
+  if (!['include', 'core', 'cuda', 'probe', 'reader', 'train', 'node', 'test'].includes(area)) {
     return `includes ${header}: name it from native/`;
   }
   if (!seen.includes(area)) return `includes ${header}: upward`;

@@ -1,0 +1,107 @@
+#ifndef GNND_READER_H_
+#define GNND_READER_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * A reader of a job that lends batches (JOB_KIND_LOAD), for a process that trains by itself:
+ * gnnd_reader.so, which needs neither Python nor PyTorch. docs/loader.md shows it from Python.
+ *
+ *   GnndReader* reader = gnnd_reader_open("gnnd-JOB-UID", 0, 1, threads, error, sizeof error);
+ *   while (gnnd_reader_next(reader, 1000, &batch) == GNND_READER_BATCH) {
+ *     ... memory for batch.num_nodes rows ...
+ *     gnnd_reader_copy(reader, &arrays);
+ *     gnnd_reader_return(reader);
+ *   }
+ *   gnnd_reader_close(reader);
+ *
+ * One thread at a time may use a reader. Records are checked before they are read.
+ */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GNND_READER_API __attribute__((visibility("default")))
+
+enum { GNND_READER_MAX_HOPS = 8 };
+
+/* The answers of gnnd_reader_next. */
+enum {
+  GNND_READER_GONE = -1, /* the lender has gone; gnnd_reader_error says more */
+  GNND_READER_NONE = 0,  /* no batch came in time */
+  GNND_READER_BATCH = 1
+};
+
+typedef struct GnndReader GnndReader;
+
+/* The facts of a job. */
+typedef struct GnndReaderFacts {
+  uint64_t batches_per_epoch;
+  uint64_t epochs;
+  uint64_t num_nodes;
+  uint64_t num_features;
+  uint64_t feature_bytes; /* of one value: 4 float32, 2 float16 */
+} GnndReaderFacts;
+
+typedef struct GnndHop {
+  uint64_t num_dst;
+  uint64_t num_src;
+  uint64_t num_edges;
+} GnndHop;
+
+/* A batch that is lent. Hops count from the seeds. */
+typedef struct GnndBatch {
+  uint64_t epoch;
+  uint64_t index; /* within the epoch */
+  uint64_t num_seeds;
+  uint64_t num_nodes;
+  uint64_t num_edges; /* of gnnd_reader_copy's edges */
+  uint64_t num_hops;
+  uint64_t weighted; /* 1: its edges have weights */
+  GnndHop hops[GNND_READER_MAX_HOPS];
+} GnndBatch;
+
+/* Where a batch is copied to; a null pointer leaves that part out. */
+typedef struct GnndArrays {
+  const void* rows;   /* feature rows of the caller's in place of the job's; or null */
+  uint64_t num_rows;  /* of the caller's */
+  uint64_t row_bytes; /* of the caller's, an even number */
+  void* features;     /* [num_nodes, num_features], as they are stored */
+  int64_t* nodes;     /* [num_nodes], global ids, seeds first */
+  int64_t* edges;     /* [2, num_edges], positions in `nodes`: sources, then destinations */
+  float* weights;     /* [num_edges] */
+} GnndArrays;
+
+/* One hop alone, as compressed rows of its destinations. */
+typedef struct GnndHopArrays {
+  int64_t* indptr; /* [num_dst + 1] */
+  int64_t* src;    /* [num_edges] */
+  float* weights;  /* [num_edges] */
+} GnndHopArrays;
+
+/*
+ * Joins a job as reader `rank` of `world`. `threads` copy a batch. Null: `error` says why, in at
+ * most `error_bytes` with the zero at the end.
+ */
+GNND_READER_API GnndReader* gnnd_reader_open(const char* socket, uint32_t rank, uint32_t world,
+                                             uint32_t threads, char* error, size_t error_bytes);
+GNND_READER_API void gnnd_reader_facts(const GnndReader* reader, GnndReaderFacts* facts);
+/* Waits for the next batch, for at most so many milliseconds. The one before was returned. */
+GNND_READER_API int gnnd_reader_next(GnndReader* reader, int timeout_ms, GnndBatch* batch);
+/* 0, or -1 where the record names a node that the graph lacks. */
+GNND_READER_API int gnnd_reader_copy(GnndReader* reader, const GnndArrays* arrays);
+GNND_READER_API int gnnd_reader_copy_hop(GnndReader* reader, uint32_t hop,
+                                         const GnndHopArrays* arrays);
+/* Gives the batch back, whether it was copied or not: it is not lent again. */
+GNND_READER_API int gnnd_reader_return(GnndReader* reader);
+/* The last failure, valid until the next call. */
+GNND_READER_API const char* gnnd_reader_error(const GnndReader* reader);
+GNND_READER_API void gnnd_reader_close(GnndReader* reader);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GNND_READER_H_ */

@@ -1,0 +1,48 @@
+import { hasOwnMemory } from '../device-kinds.ts';
+import { show } from '../spec-checker.ts';
+import { reads } from '../spec-parts.ts';
+import type { Rule } from './rule.ts';
+
+/**
+ * Of jobs that lend batches to a process of the user's: the last device lends, all others sample,
+ * and what a Trainer of gnnd's would do is neutral. A failed attempt is not repeated, because its
+ * reader is in the middle of an epoch.
+ */
+export const loadRule: Rule = (spec, { check, given, context }) => {
+  if (spec.kind !== 'LOAD') return;
+  const { placement, resources, cache, training, restart, model, load } = spec;
+  if (load.nodesFile !== '' && !load.nodesFile.startsWith('/')) {
+    const description = `${show(load.nodesFile)}: expected an absolute path`;
+    check.violate('spec.load.nodes_file', description);
+  }
+  if ((load.nodesFile === '') !== (load.nodes === 0)) {
+    check.violate('spec.load.nodes', `${load.nodes}: expected the number of nodes in nodes_file`);
+  }
+  if (load.nodesFile === '' && context.trainNodes === 0) {
+    const description = 'required: the dataset has no training nodes';
+    check.violate('spec.load.nodes_file', description);
+  }
+  if (hasOwnMemory(resources)) {
+    const expected = 'expected CPU, whose Samplers a loader has';
+    check.violate('spec.resources.device_kind', `${resources.deviceKind}: ${expected}`);
+  }
+  if (!reads({ model }, 'sampling')) {
+    check.violate('spec.model.type', `${model.type}: draws no batches; expected GRAPHSAGE`);
+  }
+  if (resources.devices < 2 && !check.failed('spec.resources')) {
+    check.violate(
+      'spec.resources.devices',
+      `${resources.devices}: expected 2 or more, one to lend batches and the others to sample`,
+    );
+  }
+  placement.policy = 'FIXED';
+  placement.standby = 'OFF';
+  placement.samplers = Math.max(1, resources.devices - 1);
+  cache.ratio = 0;
+  cache.standbyRatio = 0;
+  resources.pinnedFeaturesBytes = 0;
+  training.batchesPerStep = 1;
+  training.staleness = 0;
+  training.stalenessCompensation = 'NONE';
+  if (given.restart?.maxAttempts === undefined) restart.maxAttempts = 1;
+};
