@@ -99,6 +99,7 @@ export function unitTests(): UnitTests {
     await runPython(python, [...flags, ...modules], {
       GNND_ADDRESS: daemon.address,
       GNND_COMMAND: `${process.execPath} ${join(repository, 'dist', 'main.js')}`,
+      GNND_READER: join(repository, 'build', 'native', 'gnnd_reader.so'),
       CORA: join(repository, 'test', 'fixtures', 'cora.npz'),
       PYTHONPATH: [packageTests, ...(withLibraries ? [libraries ?? ''] : [])].join(':'),
       PYTHONPYCACHEPREFIX: join(repository, '.cache', 'python-bytecode'),

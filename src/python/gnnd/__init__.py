@@ -33,6 +33,7 @@ from gnnd.errors import (
 from gnnd.files import Predictions
 from gnnd.identity import Identity, PathLike
 from gnnd.job import Job
+from gnnd.loading import Loader, loader
 from gnnd.models import *  # noqa: F403
 from gnnd.report import Report
 
@@ -48,6 +49,7 @@ __all__ = [
     "Job",
     "JobCancelled",
     "JobFailed",
+    "Loader",
     "LocalClient",
     "MissingPackage",
     "NotFound",
@@ -58,6 +60,7 @@ __all__ = [
     "VersionMismatch",
     "Violation",
     "connect",
+    "loader",
     "local",
 ]
 __all__ += models.__all__

@@ -1,0 +1,346 @@
+"""Batches of gnnd's Samplers for a training loop of one's own (docs/loader.md)."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnnd import forms, watch
+from gnnd.calls import public
+from gnnd.client import Client
+from gnnd.errors import GnndError, Violation, wrong
+from gnnd.job import Job
+from gnnd.reader import Gone, Reader
+from gnnd.words import one_of, shown
+
+#: Epochs that one job lends; a batch key has room for more.
+_EPOCHS = 100_000
+_LOOK_MS = 500
+#: For a lender to be there again, or to come.
+_PATIENCE_SECONDS = 60.0
+_ALGORITHMS = ("KHOP_UNIFORM", "KHOP_WEIGHTED", "RANDOM_WALK", "LABOR", "KHOP_PLUGIN")
+
+
+@public
+def loader(
+    data: Any,
+    num_neighbors: Sequence[int] = (10, 10),
+    *,
+    batch_size: int = 1,
+    input_nodes: Any = None,
+    shuffle: bool = False,
+    replace: bool = False,
+    drop_last: bool = False,
+    transform: Callable[[Any], Any] | None = None,
+    num_workers: int | None = None,
+    pin_memory: bool = False,
+    persistent_workers: bool = True,
+    prefetch_factor: int = 1,
+    form: str = "pyg",
+    seed: int = 0,
+    rank: int = 0,
+    world_size: int = 1,
+    job: str | None = None,
+    client: Client | None = None,
+    sampling: Mapping[str, Any] | None = None,
+) -> Loader:
+    """An iterable over sampled batches, as `torch_geometric.loader.NeighborLoader` is.
+
+    Args:
+        data: A `torch_geometric.data.Data`, or the name of a dataset of `client`.
+        num_neighbors: Neighbours drawn for each node and hop, from the seeds outward; -1 takes all.
+        batch_size: Seeds a batch.
+        input_nodes: The seeds: a mask, ids, or None for all nodes (of a dataset: its training
+            nodes).
+        shuffle: Whether each epoch has the seeds in an order of its own.
+        replace: Whether a neighbour may be drawn twice.
+        drop_last: Whether the last batch of an epoch is left out where it is short.
+        transform: Called with each batch; its answer is what the loop gets.
+        num_workers: Samplers, which are processes of the daemon; by default one less than it has
+            devices.
+        pin_memory: Whether tensors are in page-locked memory, from which a GPU copies faster.
+        persistent_workers: Accepted as NeighborLoader's; Samplers always stay.
+        prefetch_factor: Batches that are copied ahead of the loop, 0 or more.
+        form: "pyg": a `Data`; "blocks": (input nodes, output nodes, DGL blocks); "tensors": a
+            mapping of tensors.
+        seed: Key of all randomness: the same seed gives the same batches on any number of Samplers.
+        rank: This reader's number, where several share the batches.
+        world_size: How many readers share the batches: batch b is of rank b modulo `world_size`.
+        job: Id of the job that another rank's loader made (`Loader.job_id`); the first rank has
+            none.
+        client: Of the daemon that samples; by default one of this process alone.
+        sampling: Other fields of a spec's `sampling`, such as `{"algorithm": "LABOR"}`.
+    """
+    del persistent_workers
+    found: list[Violation] = []
+    if form not in forms.FORMS:
+        found.append(Violation("form", one_of(form, forms.FORMS)))
+    for name, number, least in (
+        ("batch_size", batch_size, 1),
+        ("world_size", world_size, 1),
+        ("prefetch_factor", prefetch_factor, 0),
+    ):
+        if not isinstance(number, int) or number < least:
+            found.append(Violation(name, f"{shown(number)}: expected an integer from {least} on"))
+    if not found and not 0 <= rank < world_size:
+        found.append(Violation("rank", f"{shown(rank)}: expected 0 to {world_size - 1}"))
+    algorithm = (sampling or {}).get("algorithm", _ALGORITHMS[0])
+    if algorithm not in _ALGORITHMS:
+        found.append(Violation("sampling.algorithm", one_of(algorithm, _ALGORITHMS)))
+    if found:
+        raise wrong("gnnd.loader()", *found)
+    source = forms.source_of(data, client)
+    options = {
+        "sampling": {
+            "algorithm": algorithm,
+            "expansion": "ALL" if form == "blocks" else "NEW",
+            **({} if algorithm == "RANDOM_WALK" else {"fanouts": [int(n) for n in num_neighbors]}),
+            **({"replace": True} if replace else {}),
+            **(sampling or {}),
+        },
+        "batch_size": batch_size,
+        "shuffle": bool(shuffle),
+        "seed": int(seed),
+        "samplers": num_workers or source.default_samplers,
+    }
+    shape = forms.Shape(form, transform, pin_memory)
+    readers = (rank, world_size, job)
+    ahead = (prefetch_factor, drop_last)
+    return Loader(
+        source=source,
+        input_nodes=input_nodes,
+        options=options,
+        shape=shape,
+        readers=readers,
+        ahead=ahead,
+    )
+
+
+class Loader:
+    """What `gnnd.loader` gives. Each `for` over it is an epoch; `close` ends its job."""
+
+    def __init__(
+        self,
+        *,
+        source: forms.Source,
+        input_nodes: Any,
+        options: Mapping[str, Any],
+        shape: forms.Shape,
+        readers: tuple[int, int, str | None],
+        ahead: tuple[int, bool],
+    ) -> None:
+        self._source = source
+        self._options = dict(options)
+        self._shape = shape
+        self._rank, self._world, self._job_given = readers
+        self._prefetch, self._drop_last = ahead
+        self._seeds = source.seeds_of(input_nodes)
+        self._folder: Path | None = None
+        self._job: Job | None = None
+        self._reader: Reader | None = None
+        self._pool: ThreadPoolExecutor | None = None
+        #: The batch that the loop gets next.
+        self._epoch, self._index = 0, 0
+        self._is_within = False
+        atexit.register(self.close)
+
+    # Of torch's loaders.
+
+    def __len__(self) -> int:
+        """Batches of an epoch; with several ranks those of all of them."""
+        seeds, size = self._num_seeds(), int(self._options["batch_size"])
+        return seeds // size if self._drop_last else -(-seeds // size)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._is_within:  # The loop left the epoch before its end.
+            self._epoch, self._index = self._epoch + 1, 0
+        job = self._start()
+        epoch = self._epoch
+        self._is_within = True
+        for index, batch in self._fetched(epoch, self._wanted(job, epoch, self._index)):
+            self._index = index + 1
+            yield batch
+        self._epoch, self._index, self._is_within = epoch + 1, 0, False
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the loop is: the epoch and the batch that come next, and what batches depend on."""
+        return {"epoch": self._epoch, "batch": self._index, "of": self._of()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on where another loader of the same batches was: the next `for` begins there."""
+        if state.get("of") != self._of():
+            raise GnndError(
+                f"the state is that of another loader: {shown(state.get('of'))}, and this one has "
+                f"{shown(self._of())}"
+            )
+        self._leave()
+        self._epoch, self._index = int(state["epoch"]), int(state["batch"])
+        self._is_within = False
+
+    # Of gnnd.
+
+    @property
+    def job_id(self) -> str:
+        """The job that draws the batches, which other ranks name."""
+        return self._started_job().id
+
+    def close(self) -> None:
+        """Ends the job. Without it a loader ends with its process."""
+        atexit.unregister(self.close)
+        self._leave()
+        self._source.close()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Below.
+
+    def _of(self) -> dict[str, Any]:
+        """What batches depend on."""
+        kept = ("sampling", "batch_size", "shuffle", "seed")
+        seeds = self._num_seeds()
+        return {**{key: self._options[key] for key in kept}, "seeds": seeds}
+
+    def _num_seeds(self) -> int:
+        return self._source.num_train if self._seeds is None else len(self._seeds)
+
+    def _started_job(self) -> Job:
+        if self._job is None:
+            client = self._source.client
+            self._job = client.job(self._job_given) if self._job_given else self._submit(client)
+        return self._job
+
+    def _submit(self, client: Client) -> Job:
+        load: dict[str, Any] = {
+            "shuffle": self._options["shuffle"],
+            "first_epoch": self._epoch,
+        }
+        if self._seeds is not None:
+            self._folder = Path(tempfile.mkdtemp(prefix="gnnd-loader-"))
+            path = self._folder / "seeds.npy"
+            np.save(path, self._seeds)
+            load |= {"nodes_file": str(path), "nodes": len(self._seeds)}
+        devices = self._options["samplers"] + 1 if self._options["samplers"] else None
+        return client.submit_spec(
+            {
+                "kind": "LOAD",
+                "dataset": self._source.dataset_id,
+                "load": load,
+                "sampling": self._options["sampling"],
+                "training": {
+                    "epochs": _EPOCHS,
+                    "batch_size": min(self._options["batch_size"], max(1, self._num_seeds())),
+                    "random_seed": self._options["seed"],
+                },
+                "resources": {"device_kind": "CPU", **({"devices": devices} if devices else {})},
+            }
+        )
+
+    def _start(self) -> Job:
+        job = self._started_job()
+        if self._reader is None:
+            self._joined()
+        if self._prefetch > 0 and self._pool is None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="gnnd-loader")
+        return job
+
+    def _joined(self) -> Reader:
+        """Joins the job as a reader, once it lends."""
+        job = self._started_job()
+        threads = max(1, min(8, len(os.sched_getaffinity(0))))
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                self._reader = Reader(
+                    f"gnnd-{job.message.uid}", rank=self._rank, world=self._world, threads=threads
+                )
+                return self._reader
+            except Gone as error:
+                self._check_lives(job)
+                if time.monotonic() > deadline:
+                    waits = job.message.message or job.state
+                    raise GnndError(f"job {job.id} lends no batches: {waits}; {error}") from None
+                time.sleep(0.02)
+
+    def _check_lives(self, job: Job) -> None:
+        if watch.is_terminal(job.refresh().message):
+            raise GnndError(f"job {job.id} ended: {job.message.message or job.state}")
+
+    def _leave(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+            self._pool = None
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        elif self._job is not None and self._job_given is None:
+            # Nobody reads its batches; without its reader it ends by itself.
+            with suppress(GnndError):
+                self._job.cancel()
+        self._job = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _wanted(self, job: Job, epoch: int, begin: int) -> list[int]:
+        """Batches of the epoch that are this rank's, from `begin` on."""
+        assert self._reader is not None
+        size = self._reader.facts.batches_per_epoch
+        first = (epoch - job.message.effective_spec.load.first_epoch) * size
+        end = len(self) if self._drop_last else size
+        mine = range(begin, end)
+        return [index for index in mine if (first + index) % self._world == self._rank]
+
+    def _fetched(self, epoch: int, wanted: Sequence[int]) -> Iterator[tuple[int, Any]]:
+        """These batches in order, some of them copied ahead."""
+        if self._pool is None:
+            for index in wanted:
+                yield index, self._fetch(epoch, index)
+            return
+        ahead: deque[Future[Any]] = deque()
+        try:
+            for place, index in enumerate(wanted):
+                for next_index in wanted[place + len(ahead) : place + 1 + self._prefetch]:
+                    ahead.append(self._pool.submit(self._fetch, epoch, next_index))
+                yield index, ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+    def _fetch(self, epoch: int, index: int) -> Any:
+        """Reads batches up to this one, and copies it."""
+        while True:
+            try:
+                reader = self._reader or self._joined()
+                batch = reader.next(_LOOK_MS)
+                if batch is None:
+                    continue
+                is_wanted = (batch.epoch, batch.index) == (epoch, index)
+                made = self._shape.made(reader, batch, self._source) if is_wanted else None
+                if (batch.epoch, batch.index) > (epoch, index):
+                    raise GnndError(
+                        f"batch {index} of epoch {epoch} was read before: another loader has this "
+                        "rank of the job"
+                    )
+                reader.give_back()
+                if is_wanted:
+                    return made
+            except Gone:
+                # Its job has ended, or another lender comes, which lends what was not returned.
+                if self._reader is not None:
+                    self._reader.close()
+                self._reader = None

@@ -1,0 +1,184 @@
+"""The reader of a job that lends batches, in native code: `gnnd_reader.so` by ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+from pathlib import Path
+
+from gnnd.errors import GnndError
+
+_MAX_HOPS = 8
+_ERROR_BYTES = 1024
+_U64 = ctypes.c_uint64
+
+
+class Facts(ctypes.Structure):
+    """The facts of a job, as `native/reader/gnnd_reader.h` has them."""
+
+    _fields_ = [
+        ("batches_per_epoch", _U64),
+        ("epochs", _U64),
+        ("num_nodes", _U64),
+        ("num_features", _U64),
+        ("feature_bytes", _U64),
+    ]
+
+
+class Hop(ctypes.Structure):
+    """Sizes of one hop of a batch."""
+
+    _fields_ = [("num_dst", _U64), ("num_src", _U64), ("num_edges", _U64)]
+
+
+class Batch(ctypes.Structure):
+    """A batch that is lent."""
+
+    _fields_ = [
+        ("epoch", _U64),
+        ("index", _U64),
+        ("num_seeds", _U64),
+        ("num_nodes", _U64),
+        ("num_edges", _U64),
+        ("num_hops", _U64),
+        ("weighted", _U64),
+        ("all_hops", Hop * _MAX_HOPS),
+    ]
+
+    @property
+    def hops(self) -> list[Hop]:
+        """Those that it has, from the seeds outward."""
+        return list(self.all_hops[: self.num_hops])
+
+
+class _Arrays(ctypes.Structure):
+    _fields_ = [
+        ("rows", ctypes.c_void_p),
+        ("num_rows", _U64),
+        ("row_bytes", _U64),
+        ("features", ctypes.c_void_p),
+        ("nodes", ctypes.c_void_p),
+        ("edges", ctypes.c_void_p),
+        ("weights", ctypes.c_void_p),
+    ]
+
+
+class _HopArrays(ctypes.Structure):
+    _fields_ = [
+        ("indptr", ctypes.c_void_p),
+        ("src", ctypes.c_void_p),
+        ("weights", ctypes.c_void_p),
+    ]
+
+
+class Gone(GnndError):
+    """The lender of the batches has gone: its job ended, or it is being replaced."""
+
+
+class Reader:
+    """One reader of a job. One thread at a time may use it; its calls release Python's lock."""
+
+    def __init__(self, socket: str, *, rank: int, world: int, threads: int) -> None:
+        self._library = _library()
+        error = ctypes.create_string_buffer(_ERROR_BYTES)
+        self._handle = self._library.gnnd_reader_open(
+            socket.encode(), rank, world, threads, error, _ERROR_BYTES
+        )
+        if not self._handle:
+            raise Gone(error.value.decode(errors="replace"))
+        self.facts = Facts()
+        self._library.gnnd_reader_facts(self._handle, ctypes.byref(self.facts))
+
+    def next(self, timeout_ms: int) -> Batch | None:
+        """The next batch; None: it did not come in time. Raises `Gone`."""
+        batch = Batch()
+        answer = self._library.gnnd_reader_next(self._handle, timeout_ms, ctypes.byref(batch))
+        if answer < 0:
+            raise Gone(self._error())
+        return batch if answer > 0 else None
+
+    def copy(
+        self,
+        *,
+        features: int | None,
+        nodes: int | None,
+        edges: int | None,
+        weights: int | None,
+        rows: tuple[int, int, int] | None = None,
+    ) -> None:
+        """Copies the batch to these addresses; `rows`: address, number and bytes of own rows."""
+        given = rows or (None, 0, 0)
+        arrays = _Arrays(*given, features, nodes, edges, weights)
+        self._check(self._library.gnnd_reader_copy(self._handle, ctypes.byref(arrays)))
+
+    def copy_hop(self, hop: int, *, indptr: int, src: int, weights: int | None) -> None:
+        """Copies one hop as compressed rows."""
+        arrays = _HopArrays(indptr, src, weights)
+        self._check(self._library.gnnd_reader_copy_hop(self._handle, hop, ctypes.byref(arrays)))
+
+    def give_back(self) -> None:
+        """Returns the batch, whose memory may be used again. Raises `Gone`."""
+        if self._library.gnnd_reader_return(self._handle) != 0:
+            raise Gone(self._error())
+
+    def close(self) -> None:
+        """Leaves; the job ends without its reader."""
+        handle, self._handle = self._handle, None
+        if handle:
+            self._library.gnnd_reader_close(handle)
+
+    def _check(self, answer: int) -> None:
+        if answer != 0:
+            raise GnndError(self._error())
+
+    def _error(self) -> str:
+        said: bytes = self._library.gnnd_reader_error(self._handle)
+        return said.decode(errors="replace")
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    path = _path()
+    library = ctypes.CDLL(str(path))
+    library.gnnd_reader_open.restype = ctypes.c_void_p
+    library.gnnd_reader_open.argtypes = [
+        ctypes.c_char_p,
+        ctypes.c_uint32,
+        ctypes.c_uint32,
+        ctypes.c_uint32,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+    ]
+    library.gnnd_reader_facts.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    library.gnnd_reader_facts.restype = None
+    library.gnnd_reader_next.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
+    library.gnnd_reader_copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    library.gnnd_reader_copy_hop.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p]
+    library.gnnd_reader_return.argtypes = [ctypes.c_void_p]
+    library.gnnd_reader_error.argtypes = [ctypes.c_void_p]
+    library.gnnd_reader_error.restype = ctypes.c_char_p
+    library.gnnd_reader_close.argtypes = [ctypes.c_void_p]
+    library.gnnd_reader_close.restype = None
+    return library
+
+
+def _path() -> Path:
+    """The library: as `GNND_READER` says, the wheel's, the clone's around this."""
+    given = os.environ.get("GNND_READER")
+    here = Path(__file__).resolve()
+    places = (
+        [Path(given)]
+        if given
+        else [
+            *sorted((here.parents[1] / "gnnd_daemon").glob("**/gnnd_reader.so")),
+            here.parents[3] / "build" / "native" / "gnnd_reader.so",
+        ]
+    )
+    for place in places:
+        if place.exists():
+            return place
+    raise GnndError(
+        "there is no gnnd_reader.so, which reads batches: name it by GNND_READER=PATH; in a clone "
+        "it is build/native/gnnd_reader.so after npm run setup"
+    )
