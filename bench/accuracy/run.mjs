@@ -160,7 +160,7 @@ function specOf(dataset, name, { delay, steps }, seed) {
     },
     sampling,
     propagation,
-    features: { standardize: !isSmall },
+    features: { standardize: isSmall ? 'OFF' : 'ON' },
     training: {
       epochs: Number(options.epochs ?? rounds * references[dataset].epochs),
       batch_size: isSmall ? 20 : 1024,

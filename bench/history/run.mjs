@@ -86,7 +86,7 @@ function learningOf(dataset) {
     return {
       model: { type: 'GRAPHSAGE', hidden_dim: 128, dropout: 0.3 },
       sampling: { fanouts: [10, 10] },
-      features: { standardize: true },
+      features: { standardize: 'ON' },
     };
   }
   return {

@@ -50,7 +50,7 @@ function train(daemon, folder, dataset, { ratio, scale }, seed) {
     dataset,
     model: { type: 'GRAPHSAGE', hidden_dim: 128, dropout: 0.3 },
     sampling: { fanouts: [10, 10], locality: { max_scale: scale } },
-    features: { standardize: true },
+    features: { standardize: 'ON' },
     cache: { ratio },
     training: {
       epochs: Number(options.epochs ?? epochsOf[dataset]),

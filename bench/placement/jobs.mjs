@@ -52,7 +52,7 @@ function train(daemon, folder, dataset, trainers, placement) {
     dataset,
     model: { type: 'GRAPHSAGE', hidden_dim: 32 },
     sampling: { fanouts: [10, 10] },
-    features: { standardize: true },
+    features: { standardize: 'ON' },
     cache: { ratio: Number(options.ratio), placement },
     evaluation: { every_epochs: epochs },
     training: { epochs, batch_size: 1024, batches_per_step: 1, random_seed: 1 },

@@ -76,7 +76,7 @@ function specOf(dataset, model, { row_chunk = 1, sorted = false }, seed) {
     dataset: sorted ? `${dataset}-sorted` : dataset,
     model: isLinear ? model : { hidden_dim: 256, dropout: 0.3, ...model },
     propagation: { hops: 2, ...(sorted ? { permute: false } : {}) },
-    features: { standardize: true },
+    features: { standardize: 'ON' },
     training: {
       epochs: Number(options.epochs),
       batch_size: batch,

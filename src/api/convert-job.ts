@@ -85,6 +85,7 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
         ? []
         : [...warningsOf(job.effectiveSpec, plannedTrainers(job.plan)), ...surprises],
     deviceKindChoice: view === 'LIST' ? '' : kindText(job.spec, job.effectiveSpec),
+    standardizeChoice: view === 'LIST' ? '' : job.choices.standardize,
     batchesPerStepChoice: view === 'LIST' ? '' : stepsText(job.spec, job.effectiveSpec),
   });
   embed(message, pb.JobSchema.field.spec, job.encoded.spec);

@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import type {
   CachePlan,
+  JobChoices,
   JobPlan,
   PlanMeasurement,
   RowPlacementPlan,
@@ -40,6 +41,7 @@ export interface Planned {
   readonly deviceKindChoice: string;
   /** How many batches a step averages, and how that came about, likewise. */
   readonly batchesPerStepChoice: string;
+  readonly choices: JobChoices;
 }
 
 /** Number of Trainers; of standby Trainers where all devices do both. Undefined while unknown. */
@@ -57,7 +59,7 @@ function listOf(text: string | null): readonly string[] {
 /** `job` is the job's name; empty for a plan of a spec that was not created. */
 export function planToProto(
   job: string,
-  { plan, measured, rows, deviceKindChoice, batchesPerStepChoice }: Planned,
+  { plan, measured, rows, deviceKindChoice, batchesPerStepChoice, choices }: Planned,
   spec: JobSpec,
 ): JobPlanMessage {
   return create(JobPlanSchema, {
@@ -79,6 +81,7 @@ export function planToProto(
     warnings: [...warningsOf(spec, plannedTrainers(plan)), ...listOf(surpriseOf(plan, measured))],
     deviceKindChoice,
     batchesPerStepChoice,
+    standardizeChoice: choices.standardize,
     estimated: plan.estimated,
     executors: plan.executors.map((executor) => ({
       role: ExecutorRole[executor.role],

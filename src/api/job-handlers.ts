@@ -155,10 +155,10 @@ export function jobHandlers(deps: JobDeps): Handlers<MethodsOf<typeof JobService
       const job = jobs.get(id);
       const measured = measurementOf(newestEpochs(jobs, job), plan);
       const rows = jobs.memory(job)?.rows ?? null;
-      const { spec, effectiveSpec } = job;
+      const { spec, effectiveSpec, choices } = job;
       const deviceKindChoice = kindText(spec, effectiveSpec);
       const batchesPerStepChoice = stepsText(spec, effectiveSpec);
-      const planned = { plan, measured, rows, deviceKindChoice, batchesPerStepChoice };
+      const planned = { plan, measured, rows, deviceKindChoice, batchesPerStepChoice, choices };
       return planToProto(`jobs/${id}`, planned, effectiveSpec);
     },
   };

@@ -124,7 +124,7 @@ function standardizationFacts(
   { effectiveSpec: { features } }: JobRecord,
   { isFolded, moments }: Exported['standardization'],
 ) {
-  const isWanted = features.standardize && !isFolded;
+  const isWanted = features.standardize === 'ON' && !isFolded;
   return {
     standardized_features: isWanted,
     feature_mean: isWanted && moments !== null ? [...moments.mean] : null,

@@ -17,9 +17,10 @@ import type { ExportedRows } from './export-files.ts';
 
 /** Throws SPEC_INVALID where there is nothing to fold, or the model has no place for it. */
 export function checkFold({ effectiveSpec: { features } }: JobRecord, model: ModelOptions): void {
-  const problem = features.standardize
-    ? foldProblem(model)
-    : "the job's features are not standardised, so there is nothing to fold";
+  const problem =
+    features.standardize === 'ON'
+      ? foldProblem(model)
+      : "the job's features are not standardised, so there is nothing to fold";
   if (problem === null) return;
   throw new GnndError('SPEC_INVALID', 'invalid request: fold_standardization', {
     violations: [{ path: 'fold_standardization', description: `true: ${problem}` }],
@@ -48,7 +49,7 @@ export function sourceOf({
   datasetDigest,
   effectiveSpec: { dataset, propagation, features },
 }: Pick<JobRecord, 'datasetDigest' | 'effectiveSpec'>): PropagationSource {
-  return { dataset, datasetDigest, propagation, standardize: features.standardize };
+  return { dataset, datasetDigest, propagation, standardize: features.standardize === 'ON' };
 }
 
 /** Null for models over blocks. */

@@ -159,7 +159,7 @@ async function standardizationOf(
   model: ModelOptions,
   { request, signal }: { readonly request: ExportRequest; readonly signal: AbortSignal },
 ): Promise<Moments | null> {
-  if (!job.effectiveSpec.features.standardize) return null;
+  if (job.effectiveSpec.features.standardize === 'OFF') return null;
   try {
     const dataset = requireReady(options.store, job.effectiveSpec.dataset);
     await unchangedManifest(job, dataset);
@@ -308,7 +308,7 @@ function featuresOf(
   return {
     dataset: { folder: dataset.path, counts: countsOf(dataset) },
     datasetDigest,
-    standardizedFolder: effectiveSpec.features.standardize ? featuresFolder : null,
+    standardizedFolder: effectiveSpec.features.standardize === 'ON' ? featuresFolder : null,
   };
 }
 

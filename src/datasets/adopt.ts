@@ -47,8 +47,8 @@ export function readWritten(path: string): DatasetWritten | null {
   }
 }
 
-/** Null where there is none: for people only, so that nothing depends on it. */
-function readStory(path: string): ImportStory | null {
+/** Null where there is none, or it cannot be read: nothing but automatic choices depends on it. */
+export function readStory(path: string): ImportStory | null {
   try {
     return JSON.parse(readRegularSync(join(path, 'import.json')).toString('utf8'));
   } catch {

@@ -8,6 +8,7 @@ import type {
   FeatureDtype,
   ImportStory,
 } from '../records/dataset-record.ts';
+import { columnStatisticsOf } from './column-statistics.ts';
 import { type NpyType, NpyWriter, type NpyWritten } from './npy.ts';
 import { ScratchRows } from './scratch-rows.ts';
 
@@ -209,10 +210,16 @@ export class DatasetWriter {
     const { source, undirected, featureNames } = facts;
     const all = [...notices, ...factNotices(manifest)];
     const named = featureNames === null ? {} : { feature_names: featureNames };
-    const story: ImportStory = { name: datasetName, source, undirected, ...named, notices: all };
-    const told = await this.#writeFile('import.json', [jsonBytes(story)]);
+    const columns = await columnStatisticsOf(this.folder, {
+      rows: rows('features'),
+      columns: facts.numFeatures,
+      dtype: this.#featureDtype,
+    });
+    const origin = { name: datasetName, source, undirected, ...named };
+    const story: ImportStory = { ...origin, columns, notices: all };
+    const storyBytes = await this.#writeFile('import.json', [jsonBytes(story)]);
     const text = jsonBytes(manifest);
-    const texts = this.#namesBytes + told + (await this.#writeFile('dataset.json', [text]));
+    const texts = this.#namesBytes + storyBytes + (await this.#writeFile('dataset.json', [text]));
     syncFolder(this.folder);
     const arrays = [...this.#written.values()].reduce((sum, { bytes }) => sum + bytes, 0);
     return { manifest, notices: all, digest: digestOf(text), bytes: arrays + texts };

@@ -4,7 +4,9 @@ import { GnndError } from '../base/errors.ts';
 import type { DatasetCounts } from '../native/contract.ts';
 import type { DatasetRecord } from '../records/dataset-record.ts';
 import { meantBy } from '../spec/nearest.ts';
+import type { ColumnStatistics } from '../spec/standardize.ts';
 import type { Store } from '../store/store.ts';
+import { readStory } from './adopt.ts';
 
 /** What jobs and reports ask of the dataset that they name. */
 
@@ -42,6 +44,11 @@ export function noDatasetText(store: Datasets, id: string): string {
 /** Whether it was imported with a weight for each edge. */
 export function hasEdgeWeights(dataset: DatasetRecord): boolean {
   return existsSync(join(dataset.path, 'edge_weights.npy'));
+}
+
+/** What its import counted of the columns of its features; null where that is lost. */
+export function columnStatistics(dataset: DatasetRecord): ColumnStatistics | null {
+  return readStory(dataset.path)?.columns ?? null;
 }
 
 /** What native code needs to know of a stored dataset. */

@@ -1,10 +1,11 @@
 import { pluginFilesIn } from '../artifacts/plugin-files.ts';
 import { type FieldViolation, GnndError, messageOf } from '../base/errors.ts';
-import { countsOf, hasEdgeWeights } from '../datasets/ready-dataset.ts';
+import { columnStatistics, countsOf, hasEdgeWeights } from '../datasets/ready-dataset.ts';
 import type { CoreAddon, ModelOptions } from '../native/contract.ts';
 import { loadCore } from '../native/load.ts';
 import { memoryViolations } from '../plan/plan.ts';
 import { type DatasetRecord, modelColumnsMax } from '../records/dataset-record.ts';
+import type { JobChoices } from '../records/job-record.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { formatCount } from '../spec/counted.ts';
 import { devicesOfKind } from '../spec/device-kinds.ts';
@@ -12,6 +13,7 @@ import type { JobSpec, SpecDraft } from '../spec/job-spec.ts';
 import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
 import { show } from '../spec/spec-checker.ts';
+import { standardizeText } from '../spec/standardize.ts';
 import { rowPlanOfJob, workOf } from '../work/work.ts';
 import type { SpecWithModel } from './inference-input.ts';
 import type { Start } from './start-input.ts';
@@ -39,38 +41,53 @@ export interface JobCheck {
   readonly host: JobHost;
 }
 
+/** A spec with nothing left open, and how what was left open came about. */
+export interface ResolvedJob {
+  readonly spec: JobSpec;
+  readonly choices: JobChoices;
+}
+
 /**
  * The spec with every default filled in. Throws SPEC_INVALID with all violations. What follows from
  * the sizes of the dataset is left out where that is not READY.
  */
-export function checkJob(check: JobCheck): JobSpec {
+export function checkJob(check: JobCheck): ResolvedJob {
   const native = loadCore();
   const { dataset, start, host } = check;
-  const spec = resolveOrThrow(native, check);
-  if (dataset?.state !== 'READY') return spec;
+  const resolved = resolveOrThrow(native, check);
+  const { spec } = resolved;
+  if (dataset?.state !== 'READY') return resolved;
   checkLayout(native, spec, dataset);
   if (start !== null) checkStart(native, start, spec, dataset);
   checkMemory(workOf(spec).memory({ native, ...placementFacts(host, spec, dataset) }));
-  return spec;
+  return resolved;
 }
 
-function resolveOrThrow(native: CoreAddon, { given, dataset, noDataset, host }: JobCheck): JobSpec {
+function resolveOrThrow(
+  native: CoreAddon,
+  { given, dataset, noDataset, host }: JobCheck,
+): ResolvedJob {
   const { spec: input, violations: before, isComplete } = given;
   const ready = dataset?.state === 'READY' ? dataset : null;
-  const resolution = resolveJobSpec(input, {
+  const context: ResolveContext = {
     ...host,
     pluginFile: pluginFilesIn(host.pluginsDir),
     numNodes: ready?.numNodes ?? null,
     trainNodes: ready?.numTrain ?? null,
     valNodes: ready?.numVal ?? null,
     ...(ready === null ? {} : { targets: { task: ready.task, count: ready.numClasses } }),
+    columns: ready === null ? null : columnStatistics(ready),
     hasEdgeWeights: ready === null ? null : hasEdgeWeights(ready),
     bestRowChunk: (spec: SpecDraft) =>
       ready === null
         ? 1
         : rowPlanOfJob(spec, { native, ...placementFacts(host, spec, ready) }).chunk,
-  });
-  if ('ok' in resolution && before.length === 0) return resolution.ok;
+  };
+  const resolution = resolveJobSpec(input, context);
+  if ('ok' in resolution && before.length === 0) {
+    const choices = { standardize: standardizeText(input, resolution.ok, context) };
+    return { spec: resolution.ok, choices };
+  }
   const found = 'ok' in resolution ? [] : resolution.violations;
   const isNew = ({ path }: FieldViolation) => !before.some((other) => other.path === path);
   const violations = [...before, ...(isComplete ? found : ownOf(found)).filter(isNew)];

@@ -220,7 +220,7 @@ async function checkedJob(
   };
   try {
     const resolved = await pool.run(checking, check, asked.signal);
-    return { spec: resolved, datasetDigest: dataset?.digest ?? '' };
+    return { ...resolved, datasetDigest: dataset?.digest ?? '' };
   } catch (error) {
     // Told after it is known that no earlier call made the job.
     return { error };
@@ -256,6 +256,7 @@ function createJob(options: JobsOptions, request: PreparedJob, others: number): 
     spec: request.spec,
     effectiveSpec: spec,
     datasetDigest: ready.digest,
+    choices: checked.choices,
     createdBy: request.createdBy,
   };
   if (request.validateOnly) return { job: previewOf(newJob, clock.wallMs()), isNew: false };
@@ -275,14 +276,13 @@ function memoryPlanOfJob(options: JobsOptions, { effectiveSpec: spec }: JobRecor
 
 /** What `validate_only` answers: the job as it would be, without a name. */
 function previewOf(job: Omit<NewJob, 'id' | 'uid'>, createAtMs: number): JobRecord {
-  const { datasetDigest, createdBy } = job;
+  const { datasetDigest, choices, createdBy } = job;
   const encoded = {
     spec: encodeSpec(job.spec),
     effectiveSpec: encodeSpec(job.effectiveSpec),
   };
   const shown = {
-    datasetDigest,
-    createdBy,
+    ...{ datasetDigest, choices, createdBy },
     id: '',
     uid: '',
     state: 'PENDING',

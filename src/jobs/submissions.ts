@@ -1,7 +1,8 @@
 import { GnndError } from '../base/errors.ts';
 import type { JobRecord } from '../records/job-record.ts';
-import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
+import type { JobSpecInput } from '../spec/job-spec.ts';
 import type { Store } from '../store/store.ts';
+import type { ResolvedJob } from './job-check.ts';
 
 export interface CreateJob {
   /** Null: the server makes one. */
@@ -15,7 +16,7 @@ export interface CreateJob {
 
 /** A job's resolved spec and the dataset that it was checked with, or why it was refused. */
 export type CheckedJob =
-  | { readonly spec: JobSpec; readonly datasetDigest: string }
+  | (ResolvedJob & { readonly datasetDigest: string })
   | { readonly error: unknown };
 
 export interface PreparedJob extends CreateJob {

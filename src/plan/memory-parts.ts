@@ -14,7 +14,7 @@ export function rowBytesOf(
   { features }: JobSpec,
   { numFeatures, featureDtype }: DatasetCounts,
 ): number {
-  return numFeatures * featureBytes[features.standardize ? 'float32' : featureDtype];
+  return numFeatures * featureBytes[features.standardize === 'ON' ? 'float32' : featureDtype];
 }
 
 /** Rows that one batch reads at most. */

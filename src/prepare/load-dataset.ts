@@ -89,7 +89,7 @@ async function loadForAttempt(
   { native, topologies, witness, moments, signal }: LoadContext,
 ): Promise<AttemptDataset> {
   const { spec, dataset, datasetDigest, cacheFolder, devices, logFolder } = input;
-  const standardizedFolder = spec.features.standardize ? cacheFolder : null;
+  const standardizedFolder = spec.features.standardize === 'ON' ? cacheFolder : null;
   const alias = spec.sampling.algorithm === 'KHOP_WEIGHTED';
   const taskOn = (node: number | null): LoadTask => ({
     // Pages lie where the thread runs that touches them first.

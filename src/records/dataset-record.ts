@@ -1,4 +1,5 @@
 import type { DatasetTask } from '../spec/job-spec.ts';
+import type { ColumnStatistics } from '../spec/standardize.ts';
 
 /** The nouns of a dataset as the daemon stores and shows them; data only. */
 
@@ -75,7 +76,7 @@ export interface DatasetManifest {
   readonly class_names?: readonly string[];
 }
 
-/** `import.json` beside it: how it came here, which its digest does not cover. */
+/** `import.json` beside it: how it came here and what is in it, which its digest does not cover. */
 export interface ImportStory {
   readonly name: string;
   /** Where it came from, for people. */
@@ -84,6 +85,8 @@ export interface ImportStory {
   readonly undirected: boolean;
   /** What the columns of features are called, one each; absent where the source does not say. */
   readonly feature_names?: readonly string[];
+  /** What the columns of the features look like. */
+  readonly columns: ColumnStatistics;
   /** What a user should know of the import, a sentence each. */
   readonly notices: readonly string[];
 }

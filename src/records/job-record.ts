@@ -396,6 +396,14 @@ export interface JobPlan extends BatchTimes {
   readonly cache: CachePlan | null;
 }
 
+/**
+ * How fields came about that depend on the dataset and the host as they were when the job was
+ * created, a sentence each for people; empty where the job does not read the field.
+ */
+export interface JobChoices {
+  readonly standardize: string;
+}
+
 /** A job's status, as stored. Its epochs are history, which is read apart and in pages. */
 export interface JobRecord {
   readonly id: string;
@@ -405,6 +413,8 @@ export interface JobRecord {
   /** Both specs as bytes: whoever passes them on need not know what they say. */
   readonly encoded: EncodedSpecs;
   readonly datasetDigest: string;
+  /** How what its spec leaves open was decided. */
+  readonly choices: JobChoices;
   /** Name of the caller. */
   readonly createdBy: string;
   readonly state: JobState;

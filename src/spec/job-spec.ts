@@ -1,5 +1,5 @@
 import type { EvaluationMethodJson } from '../api/gen/gnnd/v1/evaluation_pb.ts';
-import type { CachePolicyJson } from '../api/gen/gnnd/v1/features_pb.ts';
+import type { CachePolicyJson, StandardizeJson } from '../api/gen/gnnd/v1/features_pb.ts';
 import type { JobSpecJson, JobSpec as JobSpecMessage } from '../api/gen/gnnd/v1/job_spec_pb.ts';
 import type { MatrixLibraryJson } from '../api/gen/gnnd/v1/training_pb.ts';
 
@@ -50,12 +50,14 @@ type Mutable<T> = T extends readonly unknown[]
 type AnySpec = PlainMembers<JobSpecMessage, JobSpecJson>;
 
 export type EvaluationMethod = Exclude<ShortName<EvaluationMethodJson>, 'AUTO'>;
+export type Standardize = Exclude<ShortName<StandardizeJson>, 'AUTO'>;
 export type MatrixLibrary = ShortName<MatrixLibraryJson>;
 export type CachePolicy = ShortName<CachePolicyJson>;
 
 /** A spec with every default filled in; from then on it never changes. */
 export type JobSpec = AnySpec & {
   readonly evaluation: { readonly method: EvaluationMethod };
+  readonly features: { readonly standardize: Standardize };
 };
 
 /** A spec as a user sent it: any field may be missing. */

@@ -6,6 +6,7 @@ import { resolveFields } from './resolve-fields.ts';
 import { cacheRule } from './rules/cache.ts';
 import { datasetRule } from './rules/dataset.ts';
 import { evaluationRule } from './rules/evaluation.ts';
+import { featuresRule } from './rules/features.ts';
 import { historyRule } from './rules/history.ts';
 import { inferenceRule } from './rules/inference.ts';
 import { loadRule } from './rules/load.ts';
@@ -48,6 +49,7 @@ const rules: readonly Rule[] = [
   samplingRule,
   modelRule,
   propagationRule,
+  featuresRule,
   pluginFilesRule,
   cacheRule,
   localityRule,
@@ -77,7 +79,7 @@ export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Re
   const check = createSpecChecker();
   const spec = resolveFields(check, input, ceilingsOf(input, context));
   for (const rule of rules) rule(spec, { check, given: input, context });
-  // The rules leave nothing open, the method of evaluation either.
+  // The rules leave nothing open.
   return check.violations.length === 0
     ? { ok: spec as JobSpec }
     : { violations: inOrder(check.violations) };

@@ -9,7 +9,7 @@ import { type EpochTable, epochTable } from './epoch-table.ts';
 import { type EventTable, type JobStatus, jobStatus } from './event-table.ts';
 import { changedIntent, changedStatus, living, reopenedStatus } from './job-status.ts';
 import type { RequestTable } from './request-table.ts';
-import { jobPlan, jobResult, jobState } from './shapes.ts';
+import { jobChoices, jobPlan, jobResult, jobState } from './shapes.ts';
 import type { JobStore, NewJob, RequestKey } from './store-types.ts';
 
 export interface JobTableParts {
@@ -25,7 +25,7 @@ export interface Identity {
   readonly seq: number;
   readonly record: Pick<
     JobRecord,
-    'id' | 'uid' | 'encoded' | 'datasetDigest' | 'createdBy' | 'createAtMs'
+    'id' | 'uid' | 'encoded' | 'datasetDigest' | 'choices' | 'createdBy' | 'createAtMs'
   >;
 }
 
@@ -39,6 +39,7 @@ const identityRow = object({
   spec: blob,
   effective_spec: blob,
   dataset_digest: text,
+  choices: text,
   created_by: text,
   create_at_ms: integer,
 });
@@ -199,9 +200,10 @@ function statements(database: Database) {
     seqById: database.prepare('SELECT seq FROM jobs WHERE id = ?'),
     byUid: database.prepare('SELECT * FROM jobs WHERE uid = ?'),
     insert: database.prepare(
-      `INSERT INTO jobs (id, uid, spec, effective_spec, dataset, dataset_digest, created_by,
+      `INSERT INTO jobs (id, uid, spec, effective_spec, dataset, dataset_digest, choices,
+         created_by,
          create_at_ms, intent, state, reason, message, revision)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'RUN', 'PENDING', 'NONE', '', 0)`,
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'RUN', 'PENDING', 'NONE', '', 0)`,
     ),
     update: database.prepare(
       `UPDATE jobs SET intent = ?, state = ?, phase = ?, reason = ?, message = ?,
@@ -242,9 +244,14 @@ function insertRow(
   job: NewJob,
   nowMs: number,
 ): void {
-  const { id, uid, spec, effectiveSpec, datasetDigest, createdBy } = job;
+  const { id, uid, spec, effectiveSpec, datasetDigest, choices, createdBy } = job;
   const specs = [encodeSpec(spec), encodeSpec(effectiveSpec)];
-  const from = [effectiveSpec.dataset, datasetDigest, createdBy];
+  const from = [
+    effectiveSpec.dataset,
+    datasetDigest,
+    toJson(choices, jobChoices, 'choices'),
+    createdBy,
+  ];
   try {
     database.run(sql.insert, id, uid, ...specs, ...from, nowMs);
   } catch (error) {
@@ -271,7 +278,8 @@ function assembled(
 }
 
 export function identityOf(row: Row): Identity {
-  const stored = identityRow(row, `job ${String(row['id'])}`);
+  const at = `job ${String(row['id'])}`;
+  const stored = identityRow(row, at);
   return {
     seq: stored.seq,
     record: {
@@ -279,6 +287,7 @@ export function identityOf(row: Row): Identity {
       uid: stored.uid,
       encoded: { spec: stored.spec, effectiveSpec: stored.effective_spec },
       datasetDigest: stored.dataset_digest,
+      choices: jobChoices(parsed(stored.choices, at), at),
       createdBy: stored.created_by,
       createAtMs: stored.create_at_ms,
     },

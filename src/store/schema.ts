@@ -35,6 +35,7 @@ const schema = `
     spec BLOB NOT NULL,
     effective_spec BLOB NOT NULL,
     dataset_digest TEXT NOT NULL,
+    choices TEXT NOT NULL,
     create_at_ms INTEGER NOT NULL,
     intent TEXT NOT NULL,
     state TEXT NOT NULL,

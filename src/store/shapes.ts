@@ -3,6 +3,7 @@ import {
   type EpochReport,
   type ExecutorRole,
   type FollowingScale,
+  type JobChoices,
   type JobIntent,
   type JobPhase,
   type JobPlan,
@@ -59,6 +60,8 @@ const rowShares: Decoder<RowShares> = object({
   host: float,
   waitNs: float,
 });
+
+export const jobChoices: Decoder<JobChoices> = object({ standardize: text });
 
 const rowPlacementPlan: Decoder<RowPlacementPlan> = object({
   explanation: text,

@@ -13,6 +13,7 @@ import type {
   EpochReport,
   ExecutorExit,
   FollowingScale,
+  JobChoices,
   JobIntent,
   JobPhase,
   JobPlan,
@@ -265,6 +266,7 @@ export interface NewJob {
   readonly spec: JobSpecInput;
   readonly effectiveSpec: JobSpec;
   readonly datasetDigest: string;
+  readonly choices: JobChoices;
   readonly createdBy: string;
 }
 

@@ -58,7 +58,7 @@ export class JobInference {
 
   async #features(): Promise<MomentsFile | null> {
     const { spec } = this.#context.input;
-    if (!spec.features.standardize || !this.isElsewhere) return null;
+    if (spec.features.standardize === 'OFF' || !this.isElsewhere) return null;
     const exported = this.#model.moments?.features ?? null;
     return exported === null ? await this.#trainedOn() : await this.#written(exported);
   }
@@ -102,7 +102,7 @@ export class JobInference {
     const { inDim, moments } = this.#model;
     const source = {
       ...{ dataset: spec.dataset, datasetDigest: spec.inference.trainedOn },
-      ...{ propagation: spec.propagation, standardize: spec.features.standardize },
+      ...{ propagation: spec.propagation, standardize: spec.features.standardize === 'ON' },
     };
     const tokens = moments?.tokens ?? (await propagations.moments(source, inDim));
     if (tokens === null) {

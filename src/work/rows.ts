@@ -43,7 +43,7 @@ export class Rows implements WorkInput {
     const request: PropagationRequest = {
       source: {
         ...{ dataset: basename(dataset.folder), datasetDigest },
-        ...{ propagation: spec.propagation, standardize: spec.features.standardize },
+        ...{ propagation: spec.propagation, standardize: spec.features.standardize === 'ON' },
         ...(await trained?.rowSource()),
       },
       dataset,

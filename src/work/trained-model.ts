@@ -114,11 +114,11 @@ async function readExport(folder: string, json: object): Promise<TrainedModel> {
     };
     const { in_dim: inDim, out_dim: outDim } = facts.model;
     // A model that takes raw features has taken over what was done to them.
-    const features = { standardize: spec.features?.standardize && !facts.folded_standardization };
+    const standardize = facts.folded_standardization ? 'OFF' : spec.features?.standardize;
     return {
       ...{ file, inDim, outDim, datasetDigest: facts.dataset.digest, task: file.task },
       featureNames: facts.feature_names ?? null,
-      spec: { ...spec, features: { ...spec.features, ...features } },
+      spec: { ...spec, features: { ...spec.features, standardize } },
       moments: momentsOf(facts),
     };
   } catch (error) {

@@ -1,4 +1,5 @@
 import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
+import { Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
 import {
   InferenceFormat,
   InferenceOutput,
@@ -68,7 +69,7 @@ export const kinds: readonly Kind[] = [
       ...sampled,
       model: { type: ModelType.GATV2, hiddenDim: 16, heads: 2, attentionDropout: 0.3 },
       sampling: { algorithm: SamplingAlgorithm.LABOR, fanouts: [8, 4] },
-      features: { standardize: true },
+      features: { standardize: Standardize.ON },
       training: {
         ...{ epochs: 40, batchSize, staleness: 1, batchesPerStep: 3 },
         stalenessCompensation: StalenessCompensation.PREDICT,

@@ -7,6 +7,7 @@ import {
   PredictionNodes,
 } from '../../src/api/gen/gnnd/v1/checkpoint_service_pb.ts';
 import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import { Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
 import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
@@ -37,7 +38,7 @@ const models = {
     dataset: 'cora',
     model: { type: ModelType.GAT, hiddenDim: 16, heads: 4 },
     sampling: { fanouts: [5, 5] },
-    features: { standardize: true },
+    features: { standardize: Standardize.ON },
   },
   gcn: {
     dataset: 'cora',

@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
+import { Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
@@ -102,7 +103,7 @@ test('a bit that flips while a job trains is found at its end', async () => {
 
 test('what was made of a dataset is made again where a bit of it flipped', async () => {
   const more = {
-    features: { standardize: true },
+    features: { standardize: Standardize.ON },
     sampling: { fanouts: [2, 2], locality: { maxScale: 2 } },
     cache: { ratio: 0.2 },
   };

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
 import { JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService, WatchType } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
@@ -89,7 +90,11 @@ test('a dataset is deleted when no job needs it', async () => {
 
 test('a derived file that a job uses again is the last to go', async () => {
   const folder = join(daemon.folder, 'state', 'cache', 'features');
-  const standardized = { ...spec(1), features: { standardize: true }, cache: { ratio: 0.2 } };
+  const standardized = {
+    ...spec(1),
+    features: { standardize: Standardize.ON },
+    cache: { ratio: 0.2 },
+  };
   await daemon.createJob('makes', standardized);
   await daemon.succeeded('makes');
   const files = readdirSync(folder).map((name) => join(folder, name));

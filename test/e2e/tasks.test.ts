@@ -4,6 +4,7 @@ import { status } from '@grpc/grpc-js';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { DecidingMetric, EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
+import { Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
 import {
   InferenceFormat,
   InferenceNodes,
@@ -43,7 +44,7 @@ const training = {
 const common: SpecInit = {
   model: { type: ModelType.GRAPHSAGE, hiddenDim: 16 },
   sampling: { fanouts: [10, 5] },
-  features: { standardize: false },
+  features: { standardize: Standardize.OFF },
   timeouts: { stallMs: 2000n },
   restart: { executorRestarts: 100 },
 };

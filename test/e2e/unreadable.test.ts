@@ -16,6 +16,7 @@ import {
   DatasetService,
   DatasetValidationSchema,
 } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import { Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { Reason } from '../../src/api/gen/gnnd/v1/types_pb.ts';
@@ -102,7 +103,7 @@ const spec = (dataset: string, epochs: number) => ({
 const hasFailed = ({ state }: Job) => state === JobState.FAILED;
 
 test('while a job standardises it: the job fails with its name, the daemon lives', async () => {
-  const features = { standardize: true };
+  const features = { standardize: Standardize.ON };
   await daemon.createJob('standardizes', { ...spec('standardized', 1), features });
   await shrinkWhenMapped(featuresOf('standardized'));
   const job = await daemon.until('standardizes', hasFailed);

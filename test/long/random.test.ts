@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
-import { Prefetch } from '../../src/api/gen/gnnd/v1/features_pb.ts';
+import { Prefetch, Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { StandbyPolicy } from '../../src/api/gen/gnnd/v1/resources_pb.ts';
@@ -42,7 +42,7 @@ function randomSpec(random: Random): SpecInit {
   const predict = random.chance(0.5);
   return {
     ...specOf(option),
-    features: { standardize: random.chance(0.3) },
+    features: { standardize: random.chance(0.3) ? Standardize.ON : Standardize.OFF },
     cache: {
       ratio: random.pick([0, 0.001, 0.1, 1]),
       prefetch: random.pick([Prefetch.OFF, Prefetch.ON]),

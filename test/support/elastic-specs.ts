@@ -1,5 +1,5 @@
 import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
-import { Prefetch } from '../../src/api/gen/gnnd/v1/features_pb.ts';
+import { Prefetch, Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { Expansion, SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import {
@@ -39,7 +39,7 @@ export const everything: SpecInit = {
     fanouts: [10, 5],
     labor: { dependencyWindow: 4 },
   },
-  features: { standardize: true },
+  features: { standardize: Standardize.ON },
   cache: { ratio: 0.1, standbyRatio: 0.3, prefetch: Prefetch.ON },
   training: {
     ...training,

@@ -22,7 +22,9 @@ export function randomSpec(random: Random, deviceNames: readonly string[]): JobS
       fanouts,
       expansion: maybe(() => random.pick(['ALL', 'NEW'] as const)),
     },
-    features: maybe(() => ({ standardize: maybe(() => random.chance(0.5)) })),
+    features: maybe(() => ({
+      standardize: maybe(() => random.pick(['AUTO', 'ON', 'OFF'] as const)),
+    })),
     training: {
       epochs: random.integer(1, 1_000_000),
       batchSize: maybe(() => random.integer(1, 2 ** 20)),

@@ -8,6 +8,7 @@ import {
   DatasetValidationSchema,
   FeatureDtype,
 } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import { Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
 import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
@@ -88,7 +89,7 @@ async function run({ dataset, fanouts = [5, 3], model, ratio, standardize, memor
     dataset,
     model: { type: model ?? ModelType.GRAPHSAGE, layers: 2, hiddenDim: 8, dropout: 0.3 },
     sampling: { fanouts: [...fanouts] },
-    features: { standardize: standardize ?? false },
+    features: { standardize: standardize ? Standardize.ON : Standardize.OFF },
     cache: ratio === undefined ? {} : { ratio },
     training: { epochs: 2, batchSize: 10, staleness: 1, randomSeed: 3n, threadsPerTrainer: 1 },
     resources: { devices: 2, ...memory },

@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
+import { Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
 import {
   InferenceNodes,
   InferenceOutput,
@@ -29,7 +30,7 @@ const models = {
   sage: {
     model: { type: ModelType.GRAPHSAGE, hiddenDim: 16 },
     sampling: { fanouts: [5, 5] },
-    features: { standardize: true },
+    features: { standardize: Standardize.ON },
   },
   gcn: { model: { type: ModelType.GCN, hiddenDim: 16 }, sampling: { fanouts: [-1, -1] } },
   sign: {

@@ -14,6 +14,7 @@ import { parquetReadObjects } from 'hyparquet';
 import { beforeAll, expect, test } from 'vitest';
 import { DatasetService } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
+import { Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
 import {
   InferenceFormat,
   InferenceNodes,
@@ -47,14 +48,14 @@ const models = {
   sage: {
     model: { type: ModelType.GRAPHSAGE, hiddenDim: 32 },
     sampling: { fanouts: [5, 5] },
-    features: { standardize: true },
+    features: { standardize: Standardize.ON },
   },
   gcn: { model: { type: ModelType.GCN, hiddenDim: 16 }, sampling: { fanouts: [-1, -1] } },
   sgc: { model: { type: ModelType.SGC }, propagation: { hops: 2 } },
   sign: {
     model: { type: ModelType.SIGN, hiddenDim: 16 },
     propagation: { hops: 2, standardize: true },
-    features: { standardize: true },
+    features: { standardize: Standardize.ON },
   },
   hoga: {
     model: { type: ModelType.HOGA, hiddenDim: 16, heads: 2, residual: true },

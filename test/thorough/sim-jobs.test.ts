@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
+import { Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
 import {
   InferenceFormat,
   InferenceOutput,
@@ -71,7 +72,7 @@ describe('a job on simulated devices makes the models of CPU devices', () => {
     'LABOR, standardised, two batches a step': {
       ...common,
       sampling: { algorithm: LABOR, fanouts: [10, 5] },
-      features: { standardize: true },
+      features: { standardize: Standardize.ON },
       training: { ...common.training, batchesPerStep: 2 },
     },
     'random walks': {

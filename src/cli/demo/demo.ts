@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { create } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
 import { DatasetService, DatasetState } from '../../api/gen/gnnd/v1/dataset_service_pb.ts';
+import { Standardize } from '../../api/gen/gnnd/v1/features_pb.ts';
 import { HostService } from '../../api/gen/gnnd/v1/host_service_pb.ts';
 import { type Job, JobState } from '../../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
@@ -45,7 +46,7 @@ const spec = create(JobSpecSchema, {
   dataset: datasetId,
   model: { type: ModelType.GRAPHSAGE, hiddenDim: 128, dropout: 0.3 },
   sampling: { fanouts: [10, 10] },
-  features: { standardize: true },
+  features: { standardize: Standardize.ON },
   training: {
     // Twice the reference's 10 epochs: with S = 1 both devices train at once.
     epochs: 20,

@@ -75,6 +75,10 @@ const values: Readonly<Record<string, readonly (readonly [words: string, hint: s
   Normalization: [['batch batchnorm batchnorm1d', 'not there; nearest is LAYER']],
   Activation: [['gelu silu swish tanh sigmoid', 'not there; nearest is ELU']],
   OptimizerType: [['adagrad rmsprop lamb', 'not there; nearest is ADAM']],
+  Standardize: [
+    ['true yes', 'did you mean ON?'],
+    ['false no none', 'did you mean OFF?'],
+  ],
   EvaluationMethod: [['full fullgraph', 'did you mean EXACT?']],
 };
 

@@ -68,10 +68,15 @@ export function planFacts(session: Session, plan: JobPlan): readonly Fact[] {
 export function choiceFacts({
   deviceKindChoice: kind,
   batchesPerStepChoice: batches,
-}: Pick<JobPlan, 'deviceKindChoice' | 'batchesPerStepChoice'>): readonly Fact[] {
+  standardizeChoice: standardize,
+}: Pick<
+  JobPlan,
+  'deviceKindChoice' | 'batchesPerStepChoice' | 'standardizeChoice'
+>): readonly Fact[] {
   const facts: readonly Fact[] = [
     ['Device kind', printable(kind)],
     ['Batches a step', printable(batches)],
+    ['Standardise', printable(standardize)],
   ];
   return facts.filter(([, text]) => text !== '');
 }

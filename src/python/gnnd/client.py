@@ -89,7 +89,7 @@ class Client(Imports):
         learning_rate: float | None = None,
         weight_decay: float | None = None,
         random_seed: int | None = None,
-        standardize: bool | None = None,
+        standardize: str | None = None,
         patience: int | None = None,
         metric: str | None = None,
         devices: int | None = None,
@@ -109,7 +109,9 @@ class Client(Imports):
             weight_decay: L2 penalty, added to gradients.
             random_seed: Key of all randomness: the same seed, spec and dataset train the same
                 parameters, bit for bit.
-            standardize: Whether every feature column gets mean 0 and variance 1.
+            standardize: Whether every feature column gets mean 0 and variance 1: `"ON"`,
+                `"OFF"`, or `"AUTO"` (the default): as the columns and the number of training nodes
+                have it; `Job.choices` tells why.
             patience: Evaluations in a row without a better `metric` that end the job.
             metric: What decides which parameters are the best: of classes `"ACCURACY"` (the
                 default), of several labels `"MICRO_F1"`, of numbers `"MAE"`; or `"MACRO_F1"`,

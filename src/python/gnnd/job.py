@@ -115,6 +115,16 @@ class Job:
         return list(self.message.warnings)
 
     @property
+    def choices(self) -> dict[str, str]:
+        """How fields came about that its spec leaves open, a sentence each by the field's name."""
+        texts = {
+            "device_kind": self.message.device_kind_choice,
+            "batches_per_step": self.message.batches_per_step_choice,
+            "standardize": self.message.standardize_choice,
+        }
+        return {name: text for name, text in texts.items() if text}
+
+    @property
     def result(self) -> job_pb2.JobResult:
         """Accuracies (0 to 1) and other metrics, the best epoch (from 0), the parameters' SHA-256.
 

@@ -54,6 +54,7 @@ _VALUES = {
     **dict.fromkeys(("weighted", "weightedneighbor"), "KHOP_WEIGHTED"),
     **dict.fromkeys(("walk", "node2vec", "deepwalk"), "RANDOM_WALK"),
     **dict.fromkeys(("full", "fullgraph"), "EXACT"),
+    **{"true": "ON", "false": "OFF"},
 }
 _OF_DATASET = {
     *("inchannels", "outchannels", "infeats", "outfeats"),

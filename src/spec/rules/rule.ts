@@ -1,5 +1,6 @@
 import type { DatasetTask, JobSpecInput, MatrixLibrary, SpecDraft } from '../job-spec.ts';
 import type { SpecChecker } from '../spec-checker.ts';
+import type { ColumnStatistics } from '../standardize.ts';
 
 /** Kinds of files to load: a sampler is a shared object, a model a TorchScript module. */
 export type PluginKind = 'SAMPLER' | 'MODEL';
@@ -26,6 +27,8 @@ export interface ResolveContext {
   readonly trainNodes: number | null;
   /** Validation nodes, likewise. */
   readonly valNodes: number | null;
+  /** What the import counted of the columns of features; unset when that is not known. */
+  readonly columns?: ColumnStatistics | null;
   /** Whether the dataset has edge weights; null when the dataset is not known. */
   readonly hasEdgeWeights: boolean | null;
   /**

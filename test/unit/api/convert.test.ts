@@ -66,7 +66,7 @@ const fullSpec: JobSpecInput = {
     labor: { dependencyWindow: 0 },
     plugin: { path: '/p/a.so', options: 'k=1', weights: false, sha256: 'ab' },
   },
-  features: { standardize: false },
+  features: { standardize: 'OFF' },
   cache: { policy: 'PRESC', presampleEpochs: 2, ratio: 0.25, standbyRatio: 0, prefetch: 'OFF' },
   training: {
     epochs: 200,
@@ -329,6 +329,7 @@ describe('plans', () => {
       {
         ...{ plan: jobPlan(), measured: null, rows: null },
         ...{ deviceKindChoice: '', batchesPerStepChoice: '4, as asked for' },
+        choices: { standardize: 'OFF, as asked for' },
       },
       stale,
     );
@@ -337,6 +338,7 @@ describe('plans', () => {
     expect(message.warnings).toHaveLength(1);
     expect(message).toMatchObject({ job: 'jobs/mine', estimated: true, k: 3, queueCapacity: 5 });
     expect(message.batchesPerStepChoice).toBe('4, as asked for');
+    expect(message.standardizeChoice).toBe('OFF, as asked for');
     expect(message.slotBytes).toBe(2n ** 33n);
     expect(message.choices[0]?.batchNs).toBe(3_000_000n);
     expect(message.executors.map((executor) => executor.device)).toEqual(['cpu:0', 'cpu:1']);

@@ -1,5 +1,6 @@
 import { toJson } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
+import { Standardize } from '../../../src/api/gen/gnnd/v1/features_pb.ts';
 import { JobSpecSchema } from '../../../src/api/gen/gnnd/v1/job_spec_pb.ts';
 import { ModelType } from '../../../src/api/gen/gnnd/v1/model_pb.ts';
 import { placeOf, readSpec, showPlace } from '../../../src/cli/read/spec-file.ts';
@@ -44,12 +45,10 @@ test('JSON is read, too', () => {
 });
 
 test('unset differs from 0 and from false', () => {
-  const { spec } = read(
-    'dataset: x\nmodel: {dropout: 0}\nfeatures: {standardize: false}\nqueue:\n',
-  );
+  const { spec } = read('dataset: x\nmodel: {dropout: 0}\nfeatures: {standardize: OFF}\nqueue:\n');
   expect(spec.model?.dropout).toBe(0);
   expect(spec.model?.inputDropout).toBeUndefined();
-  expect(spec.features?.standardize).toBe(false);
+  expect(spec.features?.standardize).toBe(Standardize.OFF);
   expect(spec.queue).toBeUndefined();
 });
 

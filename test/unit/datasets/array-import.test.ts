@@ -45,6 +45,12 @@ describe('the citation graphs of the fixtures', () => {
       name: 'trial',
       source: 'npz file cora.npz',
       undirected: false,
+      columns: {
+        ...{ rows: 2708, varying: 1432, standardized: 0 },
+        zero_share: expect.closeTo(0.98732, 5),
+        deviation_median: expect.closeTo(0.004429, 6),
+        deviation_largest: expect.closeTo(0.043329, 6),
+      },
       notices: [],
     });
     const json = readFileSync(join(folder, 'dataset.json'));

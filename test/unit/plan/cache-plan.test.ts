@@ -139,12 +139,15 @@ describe('the size of a cache', () => {
     };
     const raw = (...given: Parameters<typeof spec>) => ({
       ...spec(...given),
-      features: { standardize: false },
+      features: { standardize: 'OFF' as const },
     });
     const plan = cachePlanOf(raw({}, 30_000), facts);
     expect([plan.trainerRows, plan.standbyRows, plan.rowBytes]).toEqual([556, 476, rowBytes / 2]);
     // Standardised features are float32.
-    const standardized = (asked: JobSpec) => ({ ...asked, features: { standardize: true } });
+    const standardized = (asked: JobSpec) => ({
+      ...asked,
+      features: { standardize: 'ON' as const },
+    });
     expect(cachePlanOf(standardized(raw({}, 30_000)), facts).trainerRows).toBe(278);
   });
 

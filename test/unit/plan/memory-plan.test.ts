@@ -55,7 +55,7 @@ function spec(changes: {
   const { resources, cache, sampling, training } = changes;
   return {
     ...someSpec,
-    features: { standardize: false },
+    features: { standardize: 'OFF' },
     resources: {
       ...someSpec.resources,
       ...{ devices: 1, hostMemoryBytes: 0, deviceMemoryBytes: 0, topology: 'AUTO' },
@@ -234,7 +234,7 @@ describe("the plan of a job's memory", () => {
     expect(read(given(featuresBytes), gib).features).toBe('PAGE_CACHE');
     expect(read(given(featuresBytes - 1), 64 * gib).features).toBe('DISK');
     // Standardised features are float32.
-    const standardized = { ...given(featuresBytes), features: { standardize: true } };
+    const standardized = { ...given(featuresBytes), features: { standardize: 'ON' as const } };
     expect(read(standardized, gib).features).toBe('DISK');
   });
 });

@@ -21,7 +21,7 @@ const trainedSpec = resolve({
   dataset: 'cora',
   model: { type: 'GCN', hiddenDim: 32, dropout: 0.3 },
   sampling: { fanouts: [-1, -1] },
-  features: { standardize: true },
+  features: { standardize: 'ON' },
   training: { epochs: 40, batchSize: 64 },
   evaluation: { method: 'SAMPLED', fanouts: [9, 9], everyEpochs: 5 },
 });

@@ -94,7 +94,7 @@ describe('resolveJobSpec', () => {
         labor: { dependencyWindow: 0 },
         plugin: { path: '', options: '', weights: false, sha256: '' },
       },
-      features: { standardize: false },
+      features: { standardize: 'OFF' },
       cache: {
         policy: 'COMBINED',
         presampleEpochs: 1,
@@ -333,7 +333,7 @@ describe('enum fields', () => {
     }
   });
 
-  it('refuses a standardize that is neither true nor false', () => {
+  it('refuses a standardize that is none of its names', () => {
     expect(paths(withField('features.standardize', 'yes'))).toEqual(['spec.features.standardize']);
   });
 });

@@ -26,7 +26,7 @@ export const someSpec = specOf({
     expansion: 'NEW',
     labor: { dependencyWindow: 4 },
   },
-  features: { standardize: true },
+  features: { standardize: 'ON' },
   cache: { policy: 'COMBINED', ratio: 0.25, prefetch: 'ON' },
   training: {
     epochs: 3,
@@ -53,6 +53,7 @@ export function newJob(id: string): NewJob {
     spec: { dataset: 'cora', model: { type: 'GRAPHSAGE' }, training: { epochs: 3 } },
     effectiveSpec: someSpec,
     datasetDigest: 'd1',
+    choices: { standardize: 'ON, chosen: the columns are dense' },
     createdBy: 'ann',
   };
 }

@@ -76,14 +76,14 @@ class Exports(unittest.TestCase):
 
     both = ["SYMMETRIC", "ROW"]
     over_graphs = {
-        "x-sage": (gnnd.GraphSAGE(hidden=8, normalization="L2"), {"standardize": True}),
+        "x-sage": (gnnd.GraphSAGE(hidden=8, normalization="L2"), {"standardize": "ON"}),
         "x-gcn": (gnnd.GCN(hidden=8, layers=3), {}),
-        "x-gat": (gnnd.GAT(hidden=8, heads=2, residual=True), {"standardize": True}),
-        "x-gatv2": (gnnd.GATv2(hidden=8, heads=2, activation="ELU"), {"standardize": True}),
+        "x-gat": (gnnd.GAT(hidden=8, heads=2, residual=True), {"standardize": "ON"}),
+        "x-gatv2": (gnnd.GATv2(hidden=8, heads=2, activation="ELU"), {"standardize": "ON"}),
         "x-pinsage": (gnnd.PinSAGE(hidden=8, layers=2), {}),
     }
     over_graphs |= {
-        f"x-{kind.type.lower()}": (kind(hidden=8), {"standardize": True})
+        f"x-{kind.type.lower()}": (kind(hidden=8), {"standardize": "ON"})
         for kind in over_blocks({type(model) for model, _ in over_graphs.values()})
     }
     over_rows = {

@@ -180,7 +180,7 @@ class Modules(unittest.TestCase):
 
     models = {
         "sage": (gnnd.GraphSAGE(hidden=16, layers=3), {"fanouts": [5, 5, 5]}),
-        "gcn": (gnnd.GCN(hidden=16), {"fanouts": [5, 5], "standardize": True}),
+        "gcn": (gnnd.GCN(hidden=16), {"fanouts": [5, 5], "standardize": "ON"}),
         "gat": (
             gnnd.GAT(hidden=16, heads=4, normalization="LAYER", residual=True),
             {"fanouts": [5, 5]},

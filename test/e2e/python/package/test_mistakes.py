@@ -80,7 +80,7 @@ class Submissions(Refusals):
     def test_are_refused_with_everything_that_is_wrong(self):
         found = self.submit(
             *("cora", gnnd.GCN),
-            **{"epochs": "3", "fanouts": "10,5", "batch_size": 2.5, "standardize": 1, "name": 5},
+            **{"epochs": "3", "fanouts": "10,5", "batch_size": 2.5, "standardize": True, "name": 5},
             **{"lr": 0.1, "epcohs": 3, "momentum": 0.9, "hidden": 3, "colour": "red"},
             **{"training": 5, "sampling": {"algoritm": "LABOR"}, "metric": "AUC"},
         )
@@ -100,7 +100,8 @@ class Submissions(Refusals):
                 "training": "5: expected a mapping of its fields",
                 "spec.training.epochs": f"'3': {argument}",
                 "spec.training.batch_size": f"2.5: {argument}",
-                "spec.features.standardize": "1: expected True or False",
+                "spec.features.standardize": "True: expected one of AUTO, ON, OFF; it is called "
+                "ON here",
                 "spec.sampling.fanouts": "'10,5': expected a list",
                 "spec.sampling.algoritm": "there is no such field; did you mean algorithm?",
                 "spec.evaluation.metric": f"'AUC': expected one of {metrics}; did you mean "
@@ -168,12 +169,12 @@ class Submissions(Refusals):
     def test_take_numbers_as_arrays_have_them(self):
         made = spec.job_spec(
             {
-                "features": {"standardize": np.bool_(True)},
+                "preemptible": np.bool_(True),
                 "sampling": {"fanouts": np.array([3, -1])},
                 "training": {"batch_size": np.array(3), "optimizer": {"beta1": np.array(0.5)}},
             }
         )
-        self.assertTrue(made.features.standardize)
+        self.assertTrue(made.preemptible)
         self.assertEqual(list(made.sampling.fanouts), [3, -1])
         self.assertEqual((made.training.batch_size, made.training.optimizer.beta1), (3, 0.5))
         wrong = {"batch_size": np.array([3, 4]), "epochs": np.array(0.5), "staleness": 2**40}

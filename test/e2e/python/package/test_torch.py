@@ -68,7 +68,7 @@ class Models(unittest.TestCase):
     }
     over_graphs = {
         "onnx-gat": (gnnd.GAT(hidden=16, heads=4, residual=True), {}),
-        "onnx-gcn": (gnnd.GCN(hidden=16, normalization="LAYER"), {"standardize": True}),
+        "onnx-gcn": (gnnd.GCN(hidden=16, normalization="LAYER"), {"standardize": "ON"}),
         "onnx-pinsage": (gnnd.PinSAGE(hidden=16, layers=2), {}),
     }
 

@@ -1,0 +1,8 @@
+import { automaticStandardize } from '../standardize.ts';
+import type { Rule } from './rule.ts';
+
+/** Resolves whether features are standardised: it decides bits, so it is decided once. */
+export const featuresRule: Rule = ({ features, model, propagation }, { check, context }) => {
+  if (check.failed('spec.features.standardize') || features.standardize !== 'AUTO') return;
+  features.standardize = automaticStandardize({ model, propagation }, context).value;
+};
