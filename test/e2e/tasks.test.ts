@@ -13,6 +13,7 @@ import {
 } from '../../src/api/gen/gnnd/v1/inference_pb.ts';
 import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
+import { runCli } from '../../src/cli/program.ts';
 import { temporaryFolder } from '../support/at-end.ts';
 import {
   crew,
@@ -26,6 +27,7 @@ import {
 import { TestDaemon } from '../support/daemon.ts';
 import { refusalOf } from '../support/refusal.ts';
 import { coraClasses, putTaskDatasets } from '../support/task-datasets.ts';
+import { createTestIo } from '../unit/cli/test-io.ts';
 
 /** Several labels a node, and numbers to regress on: learnt, killed, the same in every bit. */
 
@@ -98,7 +100,7 @@ describe.each(Object.entries(tasks))('%s', (dataset, of) => {
     expectSame(await jobs.run(crowd, (id) => killEvaluators(daemon, id, 3)), expected);
   });
 
-  test('a model over rows learns it, too', async () => {
+  test('a model over rows learns it, too, and a report tells labels and targets apart', async () => {
     const rows: SpecInit = {
       dataset,
       model: { type: ModelType.SIGN, hiddenDim: 16 },
@@ -109,6 +111,13 @@ describe.each(Object.entries(tasks))('%s', (dataset, of) => {
     const { micro_f1: f1 = 1, mae = 0 } = bestOf(job);
     expect(f1).toBeGreaterThan(0.55);
     expect(mae).toBeLessThan(1);
+    const { labels, targets } = await reportOf(`rows-${dataset}`);
+    const meanOf = (scores: readonly Score[], weightOf: (score: Score) => number) =>
+      scores.reduce((sum, score) => sum + weightOf(score) * (score.f1 ?? score.mae ?? 0), 0) /
+      scores.reduce((sum, score) => sum + weightOf(score), 0);
+    if (labels !== undefined) {
+      expect(meanOf(labels, () => 1)).toBeCloseTo(bestOf(job)['macro_f1'] ?? 0, 9);
+    } else expect(meanOf(targets ?? [], ({ support }) => support)).toBeCloseTo(mae, 5);
   });
 });
 
@@ -146,6 +155,19 @@ test('what is predicted comes to what the evaluation told', async () => {
   const mean = areas.reduce((sum, area) => sum + area, 0) / coraClasses;
   expect(bestOf(trained)['roc_auc']).toBeCloseTo(mean, 12);
 });
+
+interface Score {
+  readonly support: number;
+  readonly f1?: number;
+  readonly mae?: number;
+}
+
+/** What `gnnctl job report` says of a job. */
+async function reportOf(id: string): Promise<{ labels?: Score[]; targets?: Score[] }> {
+  const { io, stdout } = createTestIo();
+  await runCli(['--address', daemon.address, 'job', 'report', id, '-o', 'json'], io);
+  return JSON.parse(stdout());
+}
 
 /** The elements of a .npy file. */
 function arrayIn(path: string): ArrayBuffer {
