@@ -43,11 +43,11 @@ function accuracyOf(dataset, type, standardize) {
   return mean(tests);
 }
 
+/** What AUTO comes to, and why. */
 function choiceOf(dataset) {
   const id = `${dataset}-auto`.toLowerCase();
-  const training = { epochs: 1 };
-  daemon.train(folder, id, { dataset, training, resources: { device_kind: 'CPU' } });
-  return daemon.succeeded(id).standardizeChoice;
+  const spec = { dataset, training: { epochs: 1 }, resources: { device_kind: 'CPU' } };
+  return daemon.train(folder, id, spec).standardizeChoice;
 }
 
 try {
@@ -55,10 +55,10 @@ try {
   for (const source of folders) {
     const dataset = basename(source);
     daemon.gnnctl('dataset', 'import', '--id', dataset, '--quiet', resolve(source));
+    const choice = choiceOf(dataset);
     for (const model of options.models.split(',')) {
-      const raw = accuracyOf(dataset, model, process.env.OLD ? false : 'OFF');
-      const standardized = accuracyOf(dataset, model, process.env.OLD ? true : 'ON');
-      const choice = process.env.OLD ? '' : choiceOf(dataset);
+      const raw = accuracyOf(dataset, model, 'OFF');
+      const standardized = accuracyOf(dataset, model, 'ON');
       record('standardize', { dataset, model, raw, standardized, choice });
       const cells = [raw, standardized].map((accuracy) => accuracy.toFixed(1).padStart(6));
       process.stdout.write(

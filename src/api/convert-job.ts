@@ -86,6 +86,7 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
         : [...warningsOf(job.effectiveSpec, plannedTrainers(job.plan)), ...surprises],
     deviceKindChoice: view === 'LIST' ? '' : kindText(job.spec, job.effectiveSpec),
     standardizeChoice: view === 'LIST' ? '' : job.choices.standardize,
+    precisionChoice: view === 'LIST' ? '' : job.choices.precision,
     batchesPerStepChoice: view === 'LIST' ? '' : stepsText(job.spec, job.effectiveSpec),
   });
   embed(message, pb.JobSchema.field.spec, job.encoded.spec);

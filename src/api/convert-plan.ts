@@ -82,6 +82,7 @@ export function planToProto(
     deviceKindChoice,
     batchesPerStepChoice,
     standardizeChoice: choices.standardize,
+    precisionChoice: choices.precision,
     estimated: plan.estimated,
     executors: plan.executors.map((executor) => ({
       role: ExecutorRole[executor.role],

@@ -1,3 +1,4 @@
+import { hasBfloat16Products } from '../base/processor.ts';
 import type { CrewDevice } from '../devices/seat.ts';
 import type { InstructionSet } from '../native/contract.ts';
 import { matrixLibraryOf } from '../supervisor/supervisor.ts';
@@ -21,6 +22,7 @@ export function hostLimits(
         accelerator === undefined ? [] : [[name, accelerator.budgetBytes] as const],
       ),
     ),
+    hasBfloat16: instructionSet === 'AVX512' && hasBfloat16Products(),
     matrixLibrary: matrixLibraryOf(instructionSet),
     pluginsDir,
   };

@@ -10,6 +10,7 @@ import type { MemoryPlan } from '../records/memory-plan.ts';
 import { formatCount } from '../spec/counted.ts';
 import { devicesOfKind } from '../spec/device-kinds.ts';
 import type { JobSpec, SpecDraft } from '../spec/job-spec.ts';
+import { precisionText } from '../spec/precision.ts';
 import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
 import { show } from '../spec/spec-checker.ts';
@@ -22,7 +23,10 @@ import type { Start } from './start-input.ts';
 
 /** The host's part in that. */
 export interface JobHost
-  extends Pick<ResolveContext, 'deviceNames' | 'deviceCores' | 'deviceBits' | 'matrixLibrary'> {
+  extends Pick<
+    ResolveContext,
+    'deviceNames' | 'deviceCores' | 'deviceBits' | 'hasBfloat16' | 'matrixLibrary'
+  > {
   /** Bytes of devices that have memory of their own, by their names. */
   readonly deviceBudgets: ReadonlyMap<string, number>;
   /** Folder of files that jobs may load; empty: they load none. */
@@ -78,15 +82,20 @@ function resolveOrThrow(
     ...(ready === null ? {} : { targets: { task: ready.task, count: ready.numClasses } }),
     columns: ready === null ? null : columnStatistics(ready),
     hasEdgeWeights: ready === null ? null : hasEdgeWeights(ready),
+    // Rules before have left nothing open that a plan of rows reads.
     bestRowChunk: (spec: SpecDraft) =>
       ready === null
         ? 1
-        : rowPlanOfJob(spec, { native, ...placementFacts(host, spec, ready) }).chunk,
+        : rowPlanOfJob(spec as JobSpec, { native, ...placementFacts(host, spec, ready) }).chunk,
   };
   const resolution = resolveJobSpec(input, context);
   if ('ok' in resolution && before.length === 0) {
-    const choices = { standardize: standardizeText(input, resolution.ok, context) };
-    return { spec: resolution.ok, choices };
+    const spec = resolution.ok;
+    const choices = {
+      standardize: standardizeText(input, spec, context),
+      precision: precisionText(input, spec, context),
+    };
+    return { spec, choices };
   }
   const found = 'ok' in resolution ? [] : resolution.violations;
   const isNew = ({ path }: FieldViolation) => !before.some((other) => other.path === path);

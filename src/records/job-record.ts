@@ -402,6 +402,7 @@ export interface JobPlan extends BatchTimes {
  */
 export interface JobChoices {
   readonly standardize: string;
+  readonly precision: string;
 }
 
 /** A job's status, as stored. Its epochs are history, which is read apart and in pages. */

@@ -1,5 +1,5 @@
 import { trainsInOwnMemory } from './device-kinds.ts';
-import type { JobSpec, JobSpecInput } from './job-spec.ts';
+import type { JobSpec, JobSpecInput, SpecDraft } from './job-spec.ts';
 import { keepsHistory } from './rules/history.ts';
 import { defaultOf, rangeOf } from './spec-fields.ts';
 import { reads } from './spec-parts.ts';
@@ -35,7 +35,7 @@ function rateFactorOf(batchesPerStep: number, batches: number): number {
 
 /** Fields of a complete spec that decide the number of batches per step. */
 type Facts = Pick<
-  JobSpec,
+  SpecDraft,
   'kind' | 'model' | 'history' | 'placement' | 'resources' | 'training' | 'queue'
 >;
 
@@ -62,7 +62,7 @@ function mostOf({ queue: { capacity }, ...spec }: Facts, batches: number): numbe
   return Math.max(1, Math.min(...bounds));
 }
 
-type Crew = Pick<JobSpec, 'kind' | 'model' | 'placement' | 'resources' | 'training'>;
+type Crew = Pick<SpecDraft, 'kind' | 'model' | 'placement' | 'resources' | 'training'>;
 
 /** How many devices of a job train at once, were there batches for all of them. */
 export function trainersOf(spec: Crew): number {
@@ -76,7 +76,9 @@ export function trainersOf(spec: Crew): number {
 }
 
 /** Whether the cores of a Trainer that waits compute for those that do not. */
-export function sharesCores(spec: Pick<JobSpec, 'placement' | 'resources' | 'training'>): boolean {
+export function sharesCores(
+  spec: Pick<SpecDraft, 'placement' | 'resources' | 'training'>,
+): boolean {
   return spec.training.threadsPerTrainer === 0 && !trainsInOwnMemory(spec);
 }
 

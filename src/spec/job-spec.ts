@@ -1,7 +1,7 @@
 import type { EvaluationMethodJson } from '../api/gen/gnnd/v1/evaluation_pb.ts';
 import type { CachePolicyJson, StandardizeJson } from '../api/gen/gnnd/v1/features_pb.ts';
 import type { JobSpecJson, JobSpec as JobSpecMessage } from '../api/gen/gnnd/v1/job_spec_pb.ts';
-import type { MatrixLibraryJson } from '../api/gen/gnnd/v1/training_pb.ts';
+import type { MatrixLibraryJson, PrecisionJson } from '../api/gen/gnnd/v1/training_pb.ts';
 
 /**
  * The job spec as the daemon works with it: the message of `proto/gnnd/v1/job_spec.proto` as plain
@@ -51,6 +51,7 @@ type AnySpec = PlainMembers<JobSpecMessage, JobSpecJson>;
 
 export type EvaluationMethod = Exclude<ShortName<EvaluationMethodJson>, 'AUTO'>;
 export type Standardize = Exclude<ShortName<StandardizeJson>, 'AUTO'>;
+export type Precision = Exclude<ShortName<PrecisionJson>, 'AUTO'>;
 export type MatrixLibrary = ShortName<MatrixLibraryJson>;
 export type CachePolicy = ShortName<CachePolicyJson>;
 
@@ -58,6 +59,7 @@ export type CachePolicy = ShortName<CachePolicyJson>;
 export type JobSpec = AnySpec & {
   readonly evaluation: { readonly method: EvaluationMethod };
   readonly features: { readonly standardize: Standardize };
+  readonly training: { readonly precision: Precision };
 };
 
 /** A spec as a user sent it: any field may be missing. */

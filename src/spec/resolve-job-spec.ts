@@ -17,6 +17,7 @@ import { propagationRule, rowsRule } from './rules/propagation.ts';
 import {
   deviceSupportRule,
   devicesRule,
+  precisionRule,
   queueRule,
   samplersRule,
   tf32Rule,
@@ -64,6 +65,7 @@ const rules: readonly Rule[] = [
   deviceSupportRule,
   samplersRule,
   loadRule,
+  precisionRule,
   tf32Rule,
   stepsRule,
   queueRule,

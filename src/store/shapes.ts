@@ -61,7 +61,7 @@ const rowShares: Decoder<RowShares> = object({
   waitNs: float,
 });
 
-export const jobChoices: Decoder<JobChoices> = object({ standardize: text });
+export const jobChoices: Decoder<JobChoices> = object({ standardize: text, precision: text });
 
 const rowPlacementPlan: Decoder<RowPlacementPlan> = object({
   explanation: text,

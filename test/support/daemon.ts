@@ -25,8 +25,10 @@ import { Client, credentials, type ServiceError } from '@grpc/grpc-js';
 import { DatasetService, type FeatureDtype } from '../../src/api/gen/gnnd/v1/dataset_service_pb.ts';
 import type { EpochReport } from '../../src/api/gen/gnnd/v1/epoch_report_pb.ts';
 import { HostService } from '../../src/api/gen/gnnd/v1/host_service_pb.ts';
+import { JobKind } from '../../src/api/gen/gnnd/v1/inference_pb.ts';
 import { type Job, JobState } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
+import { Precision } from '../../src/api/gen/gnnd/v1/training_pb.ts';
 import type { Operation } from '../../src/api/gen/gnnd/v1/types_pb.ts';
 import { atEnd } from './at-end.ts';
 import { hangMs, Patience } from './until.ts';
@@ -149,7 +151,11 @@ export class TestDaemon {
     jobId: string,
     spec: MessageInitShape<typeof JobService.method.createJob.input>['spec'],
   ) {
-    return this.call(JobService.method.createJob, { jobId, spec });
+    // What AUTO comes to depends on the processor, and with it every bit.
+    const precision = spec?.training?.precision ?? Precision.FLOAT32;
+    const pinned = { ...spec, training: { ...spec?.training, precision } };
+    const isTraining = (spec?.kind ?? JobKind.TRAINING) === JobKind.TRAINING;
+    return this.call(JobService.method.createJob, { jobId, spec: isTraining ? pinned : spec });
   }
 
   /** Creates a job and waits until it SUCCEEDED. */

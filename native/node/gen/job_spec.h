@@ -81,6 +81,7 @@ inline constexpr auto kNames<OptimizerType> = NamesOf<OptimizerType>("OptimizerT
 
 template <>
 inline constexpr auto kNames<Precision> = NamesOf<Precision>("Precision", {
+    {"AUTO", Precision{4}},
     {"FLOAT32", Precision{1}},
     {"BFLOAT16", Precision{2}},
     {"TF32", Precision{3}}});

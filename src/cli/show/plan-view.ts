@@ -64,19 +64,19 @@ export function planFacts(session: Session, plan: JobPlan): readonly Fact[] {
   ];
 }
 
+type Choices =
+  | 'deviceKindChoice'
+  | 'batchesPerStepChoice'
+  | 'standardizeChoice'
+  | 'precisionChoice';
+
 /** What may have been left open and was decided at creation: only what there is to say. */
-export function choiceFacts({
-  deviceKindChoice: kind,
-  batchesPerStepChoice: batches,
-  standardizeChoice: standardize,
-}: Pick<
-  JobPlan,
-  'deviceKindChoice' | 'batchesPerStepChoice' | 'standardizeChoice'
->): readonly Fact[] {
+export function choiceFacts(choices: Pick<JobPlan, Choices>): readonly Fact[] {
   const facts: readonly Fact[] = [
-    ['Device kind', printable(kind)],
-    ['Batches a step', printable(batches)],
-    ['Standardise', printable(standardize)],
+    ['Device kind', printable(choices.deviceKindChoice)],
+    ['Batches a step', printable(choices.batchesPerStepChoice)],
+    ['Standardise', printable(choices.standardizeChoice)],
+    ['Precision', printable(choices.precisionChoice)],
   ];
   return facts.filter(([, text]) => text !== '');
 }

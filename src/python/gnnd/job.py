@@ -18,7 +18,7 @@ from gnnd.dataset import Dataset, Task, task_of
 from gnnd.errors import GnndError, JobCancelled, JobFailed, NotFound, Violation, missing, wrong
 from gnnd.parts import is_mask
 from gnnd.report import Report, report_of
-from gnnd.spec import plain
+from gnnd.spec import choices_of, plain
 from gnnd.staging import put_array, put_text, require_shared, staging_folder
 from gnnd.v1 import (
     checkpoint_service_pb2,
@@ -116,13 +116,8 @@ class Job:
 
     @property
     def choices(self) -> dict[str, str]:
-        """How fields came about that its spec leaves open, a sentence each by the field's name."""
-        texts = {
-            "device_kind": self.message.device_kind_choice,
-            "batches_per_step": self.message.batches_per_step_choice,
-            "standardize": self.message.standardize_choice,
-        }
-        return {name: text for name, text in texts.items() if text}
+        """How what its spec leaves open came about, a sentence each by the field's name."""
+        return choices_of(self.message)
 
     @property
     def result(self) -> job_pb2.JobResult:

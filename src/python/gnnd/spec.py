@@ -68,6 +68,12 @@ def plain(message: Any) -> dict[str, Any]:
     return result
 
 
+def choices_of(job: Any) -> dict[str, str]:
+    """How fields of its spec came about that were left open, by their names."""
+    told = {field.name: text for field, text in job.ListFields()}
+    return {k.removesuffix("_choice"): v for k, v in told.items() if k.endswith("_choice")}
+
+
 def short_name(enum: Any, number: int) -> str:
     """`GCN` of `MODEL_TYPE_GCN`."""
     value = enum.values_by_number.get(number)

@@ -27,7 +27,8 @@ export const modelRule: Rule = (spec, facts) => {
     const path = 'spec.training.optimizer.weight_decay_scope';
     check.violate(path, 'FIRST_LAYER: which parameters that is only models of gnnd tell');
   }
-  if (model.type === 'TORCHSCRIPT' && training.precision !== 'FLOAT32') {
+  const isNarrow = training.precision !== 'FLOAT32' && training.precision !== 'AUTO';
+  if (model.type === 'TORCHSCRIPT' && isNarrow) {
     const description = `${training.precision}: a TORCHSCRIPT computes what its file says`;
     check.violate('spec.training.precision', `${description}; expected FLOAT32`);
   }

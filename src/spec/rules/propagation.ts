@@ -17,7 +17,7 @@ export const propagationRule: Rule = (spec, { check, given }) => {
     check.violate('spec.propagation.operators', description);
   }
   const { precision } = spec.training;
-  if (precision !== 'FLOAT32') {
+  if (precision !== 'FLOAT32' && precision !== 'AUTO') {
     const description = `${precision}: ${model.type} computes in float32; expected FLOAT32`;
     check.violate('spec.training.precision', description);
   }

@@ -10,6 +10,7 @@ import {
 } from '../device-kinds.ts';
 import type { SpecDraft } from '../job-spec.ts';
 import { automaticCores } from '../limits.ts';
+import { whyFloat32 } from '../precision.ts';
 import { show } from '../spec-checker.ts';
 import { reads } from '../spec-parts.ts';
 import type { ResolveContext, Rule, RuleFacts } from './rule.ts';
@@ -107,6 +108,15 @@ export const deviceSupportRule: Rule = (spec, { check }) => {
     const alone = coresAlone(part);
     if (alone !== null) check.violate(`spec.${alone.path}`, `${alone.value}: ${expected}`);
   }
+};
+
+/** Resolves in which numbers the job computes, after what decides where it trains. */
+export const precisionRule: Rule = (spec, { check, context }) => {
+  const { training } = spec;
+  if (training.precision !== 'AUTO') return;
+  const isOpen = reads({ kind: spec.kind }, 'training') && !check.failed('spec.resources');
+  const isNarrow = isOpen && whyFloat32(spec, context) === null;
+  training.precision = isNarrow ? 'BFLOAT16' : 'FLOAT32';
 };
 
 /** TF32 is what products of GPUs round to; simulated devices take it, and compute in float32. */

@@ -19,6 +19,8 @@ export interface ResolveContext {
   readonly deviceCores: readonly number[];
   /** Equal for devices that make the same bits; unset for those that do so within their kind. */
   readonly deviceBits?: ReadonlyMap<string, string>;
+  /** Whether its cores have instructions for products of bfloat16; unset: they have not. */
+  readonly hasBfloat16?: boolean;
   /** The fastest library that this host has. */
   readonly matrixLibrary: MatrixLibrary;
   /** Nodes of the dataset; null when the dataset is not known. */

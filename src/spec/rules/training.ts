@@ -72,7 +72,7 @@ export const portableRule: Rule = ({ training, model }, { check, given, context 
     check.violate(path('matrix_library'), `${why}; expected OPENBLAS for determinism PORTABLE`);
   }
   training.matrixLibrary = 'OPENBLAS';
-  if (training.precision !== 'FLOAT32') {
+  if (training.precision !== 'FLOAT32' && training.precision !== 'AUTO') {
     const expected = 'expected FLOAT32 for determinism PORTABLE';
     check.violate(path('precision'), `${training.precision}: ${expected}`);
   }

@@ -53,7 +53,10 @@ export function newJob(id: string): NewJob {
     spec: { dataset: 'cora', model: { type: 'GRAPHSAGE' }, training: { epochs: 3 } },
     effectiveSpec: someSpec,
     datasetDigest: 'd1',
-    choices: { standardize: 'ON, chosen: the columns are dense' },
+    choices: {
+      standardize: 'ON, chosen: the columns are dense',
+      precision: 'FLOAT32, as asked for',
+    },
     createdBy: 'ann',
   };
 }
