@@ -48,11 +48,12 @@ interface Facts {
 }
 
 export function automaticStandardize(
-  { model, propagation }: Pick<SpecDraft, 'model' | 'propagation'>,
+  { kind, model, propagation }: Pick<SpecDraft, 'kind' | 'model' | 'propagation'>,
   { columns, trainNodes }: Facts,
 ): StandardizeChoice {
   const off = (why: string): StandardizeChoice => ({ value: 'OFF', why });
   const on = (why: string): StandardizeChoice => ({ value: 'ON', why });
+  if (kind === 'LOAD') return off('a loader lends features as they are');
   if (model.type === 'TORCHSCRIPT') return off('a TORCHSCRIPT takes features as they are');
   if (reads({ model }, 'propagation') && propagation.standardize) {
     return off('rows are standardised after they are propagated');
@@ -79,7 +80,7 @@ export function automaticStandardize(
 /** How the choice of a job came about, for people. */
 export function standardizeText(
   given: JobSpecInput,
-  spec: Pick<SpecDraft, 'model' | 'propagation' | 'features'>,
+  spec: Pick<SpecDraft, 'kind' | 'model' | 'propagation' | 'features'>,
   facts: Facts,
 ): string {
   const { standardize } = spec.features;

@@ -2,7 +2,8 @@ import { automaticStandardize } from '../standardize.ts';
 import type { Rule } from './rule.ts';
 
 /** Resolves whether features are standardised: it decides bits, so it is decided once. */
-export const featuresRule: Rule = ({ features, model, propagation }, { check, context }) => {
+export const featuresRule: Rule = (spec, { check, context }) => {
+  const { features } = spec;
   if (check.failed('spec.features.standardize') || features.standardize !== 'AUTO') return;
-  features.standardize = automaticStandardize({ model, propagation }, context).value;
+  features.standardize = automaticStandardize(spec, context).value;
 };

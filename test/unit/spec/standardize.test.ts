@@ -16,7 +16,7 @@ function choiceOf(
   fields: JobSpecInput = {},
 ): string {
   const columns = changes === null ? null : { ...dense, ...changes };
-  const context = contextOf({ columns, trainNodes });
+  const context = contextOf({ columns, trainNodes, deviceNames: ['cpu:0', 'cpu:1'] });
   const given = { dataset: 'any', training: { epochs: 1 }, ...fields };
   const spec = okOf(resolveJobSpec(given, context));
   const text = standardizeText(given, spec, context);
@@ -71,6 +71,8 @@ describe('features.standardize: AUTO', () => {
     expect(choiceOf({}, 5000, { model: { type: 'SIGN' } })).toBe(
       'OFF, chosen: rows are standardised after they are propagated',
     );
+    const loader = { kind: 'LOAD', resources: { devices: 2 } } as const;
+    expect(choiceOf({}, 5000, loader)).toBe('OFF, chosen: a loader lends features as they are');
     const plain = { model: { type: 'SIGN' }, propagation: { standardize: false } } as const;
     expect(choiceOf({}, 5000, plain)).toMatch(/^ON, chosen: the columns are dense/);
   });
