@@ -100,7 +100,7 @@ describe.each(Object.entries(tasks))('%s', (dataset, of) => {
     expectSame(await jobs.run(crowd, (id) => killEvaluators(daemon, id, 3)), expected);
   });
 
-  test('a model over rows learns it, too, and a report tells labels and targets apart', async () => {
+  test('a model over rows learns it, and a report tells labels and targets apart', async () => {
     const rows: SpecInit = {
       dataset,
       model: { type: ModelType.SIGN, hiddenDim: 16 },

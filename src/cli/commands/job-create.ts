@@ -125,11 +125,10 @@ export async function readSpecFile(
     showPlace(problem),
     [problem.path, problem.description].filter((text) => text !== '').join(': '),
   ]);
-  throw new CliError(
-    gnnctlExit.INVALID_ARGUMENT,
-    `the spec has ${many}; nothing was created`,
-    aligned(rows),
-  );
+  throw new CliError(gnnctlExit.INVALID_ARGUMENT, `the spec has ${many}; nothing was created`, [
+    ...aligned(rows),
+    'all fields: docs/job-spec.md',
+  ]);
 }
 
 /** Without a file, a job that begins from another one has that one's spec. */

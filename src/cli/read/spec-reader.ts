@@ -192,10 +192,15 @@ export class SpecReader {
 /** A value that stands where a map is expected may be that of a key in it: `model: GCN`. */
 function asMap(desc: DescMessage, node: unknown): string {
   const text = isScalar(node) ? String(node.value) : '';
-  const field = desc.fields.find(({ enum: schema }) =>
-    schema === undefined ? false : fullName(schema, text) !== null,
-  );
-  return field === undefined ? '' : `; did you mean {${field.name}: ${text}}?`;
+  for (const { name, enum: schema } of text === '' ? [] : desc.fields) {
+    if (schema === undefined) continue;
+    const names = shortNames(schema);
+    const meant = fullName(schema, text) === null ? nearestOf(text, names) : text;
+    if (meant === null) continue;
+    const known = meant === text ? '' : `, one of ${names.join(', ')}`;
+    return `; did you mean {${name}: ${meant}}${known}?`;
+  }
+  return '';
 }
 
 /** How a kind of field is read, and what is said when it cannot be. */

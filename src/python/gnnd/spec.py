@@ -106,7 +106,7 @@ def wrong_sections(sections: Mapping[str, Any], arguments: Sequence[str]) -> lis
 
 
 def _there(arguments: Iterable[str], fields: Iterable[str]) -> str:
-    others = {*arguments, "kind", "inference"}
+    others = {*arguments, "dataset", "model", "kind", "inference", "load"}
     sections = [name for name in fields if name not in others]
     return f"; there are {', '.join(arguments)}, and sections: {', '.join(sections)}"
 

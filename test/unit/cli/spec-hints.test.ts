@@ -66,6 +66,7 @@ test('every field that a hint names is one of the spec', () => {
 
 test('a value that stands where a map is expected is put into it', () => {
   expect(saidOf('model: GCN')).toMatch(/expected a map .*; did you mean \{type: GCN\}\?$/);
+  expect(saidOf('model: GIIN')).toMatch(/did you mean \{type: GIN\}, one of GRAPHSAGE, GCN, .*\?$/);
   expect(saidOf('sampling: LABOR')).toContain('did you mean {algorithm: LABOR}?');
   expect(saidOf('model: 3')).not.toContain('did you mean');
 });

@@ -108,7 +108,7 @@ class Submissions(Refusals):
                 "ROC_AUC?",
             },
         )
-        self.assertRegex(found["colour"], f"^{none}; there are epochs, .*, and sections: dataset,")
+        self.assertRegex(found["colour"], f"^{none}; there are epochs, .*, and sections: sampling,")
         found = self.submit(np.zeros((99, 99)), "GCN", epochs=1)
         self.assertRegex(found["model"], r"^'GCN': expected a model, gnnd.GCN\(\); there are ")
         self.assertRegex(found["spec.dataset"], r"^array\(.{60,80}\.\.\.: expected a text$")
@@ -164,7 +164,7 @@ class Submissions(Refusals):
         patience = f"{none}; did you mean spec.training.early_stop.patience_epochs?"
         self.assertEqual(found["spec.training.patience"], patience)
         self.assertRegex(found["spec.model.type"], "it is called GRAPHSAGE here$")
-        self.assertRegex(found["spec.5"], "there are kind, inference, dataset, model")
+        self.assertRegex(found["spec.5"], "there are kind, inference, load, dataset, model")
 
     def test_take_numbers_as_arrays_have_them(self):
         made = spec.job_spec(
