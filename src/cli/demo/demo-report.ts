@@ -1,7 +1,6 @@
 import type { EpochReport } from '../../api/gen/gnnd/v1/epoch_report_pb.ts';
 import type { JobResult } from '../../api/gen/gnnd/v1/job_pb.ts';
 import type { JobPlan } from '../../api/gen/gnnd/v1/job_plan_pb.ts';
-import { printable, wrap } from '../session/terminal.ts';
 import { formatDuration, formatNs, formatPercent } from '../session/units.ts';
 import { roleText } from '../show/job-text.ts';
 import { wayText } from '../show/plan-view.ts';
@@ -30,7 +29,7 @@ export function demoReport(outcome: DemoOutcome): readonly string[] {
   return [
     `Test accuracy    ${percent(result.testAccuracyBest)} at the best validation ` +
       `(epoch ${result.bestEpoch + 1}), ${percent(result.testAccuracyLast)} at the last epoch`,
-    `                 reference: ${referencePercent} (10 epochs, one process, S = 0)`,
+    `                 reference: ${referencePercent} (10 epochs, one process)`,
     '',
     ...splitLines(plan),
     '',
@@ -42,7 +41,7 @@ export function demoReport(outcome: DemoOutcome): readonly string[] {
     `Checkpoint       ${outcome.checkpointFolder}`,
     `Metrics          ${metrics === '' ? 'none: no scrape succeeded' : outcome.metricsFile}`,
     '',
-    'The checkpoint in Python:',
+    'The checkpoint in Python, without any package (safetensors reads it, too):',
     '',
     ...pythonSnippet(`${outcome.checkpointFolder}/last.safetensors`).map((line) => `    ${line}`),
   ];
@@ -56,13 +55,13 @@ function splitLines(plan: JobPlan): readonly string[] {
     return `                 ${wayText(way).padEnd(20)} predicted ${ns(batchNs)} a batch${mark}`;
   });
   const measured = plan.measurement?.batchNs ?? 0n;
+  const sampling = `sampling a batch takes ${ns(plan.samplerBatchNs)}`;
   return [
     `Devices          ${devices.join(', ')}`,
-    `                 T_s ${ns(plan.samplerBatchNs)}, T_t ${ns(plan.trainerBatchNs)} a batch, ` +
-      `K = T_t / T_s = ${plan.k.toFixed(2)}`,
+    '                 Samplers draw neighbours, Trainers train; standbys train beside a Sampler',
+    `                 ${sampling}, training it ${ns(plan.trainerBatchNs)}`,
     ...ways,
     ...(measured === 0n ? [] : [`                 measured: ${ns(measured)} a batch`]),
-    ...wrap(printable(plan.explanation), 83).map((line) => `                 ${line}`),
   ];
 }
 
@@ -76,16 +75,11 @@ function batchesText(epochs: readonly EpochReport[]): string {
   return [...sums].map(([device, batches]) => `${batches} on ${device}`).join(', ') || 'unknown';
 }
 
+/** A standby trains on a Sampler's device while that one is ahead. */
 function switchesText(metrics: string): string {
   if (metrics === '') return 'unknown';
-  const toStandby = sumOfSeries(metrics, 'gnnd_role_switches_total', { to: 'STANDBY' });
-  const back = sumOfSeries(metrics, 'gnnd_role_switches_total', { to: 'SAMPLER' });
-  const wakeups = sumOfSeries(metrics, 'gnnd_standby_wakeups_total', {});
-  const useful = sumOfSeries(metrics, 'gnnd_standby_wakeups_total', { outcome: 'USEFUL' });
-  return (
-    `Sampler to standby Trainer ${toStandby}, back ${back}; ` +
-    `${wakeups} wake-ups of a standby, ${useful} useful`
-  );
+  const times = sumOfSeries(metrics, 'gnnd_role_switches_total', { to: 'STANDBY' });
+  return `${times} times a Sampler was ahead, and its device trained in the meantime`;
 }
 
 /** The sum of all series of a family that carry `labels`. */
@@ -107,8 +101,23 @@ export function sumOfSeries(
 
 function pythonSnippet(path: string): readonly string[] {
   return [
-    'from safetensors.torch import load_file',
-    `weights = load_file(${JSON.stringify(path)})`,
-    'print({name: tuple(tensor.shape) for name, tensor in weights.items()})',
+    'import json',
+    `with open(${JSON.stringify(path)}, "rb") as file:`,
+    '    header = json.loads(file.read(int.from_bytes(file.read(8), "little")))',
+    'print({name: header[name]["shape"] for name in header if name != "__metadata__"})',
   ];
 }
+
+/** What to type after the demo, in the clone that it ran in. */
+export const nextSteps: readonly string[] = [
+  'What to type next:',
+  '',
+  '    npx gnnctl doctor                     # what this machine has and lacks',
+  '    npx gnnd serve &                      # a daemon that stays',
+  '    npx gnnctl dataset import FOLDER      # a graph of yours: docs/datasets.md',
+  '    npx gnnctl init DATASET               # writes job.yaml, to be changed: docs/job-spec.md',
+  '    npx gnnctl job create -f job.yaml',
+  '    npx gnnctl page                       # all of it, in a browser',
+  '',
+  'From Python: docs/first-minutes.md.',
+];

@@ -25,8 +25,9 @@ import { processIo } from '../session/io.ts';
 import { Session } from '../session/session.ts';
 import { formatPercent } from '../session/units.ts';
 import { specYaml } from '../show/output.ts';
+import { compared, trainAgain } from './demo-again.ts';
 import { startDemoDaemon } from './demo-daemon.ts';
-import { accuracyFloor, demoReport } from './demo-report.ts';
+import { accuracyFloor, demoReport, nextSteps } from './demo-report.ts';
 
 /**
  * `npm run demo`: a daemon of its own trains GraphSAGE on the npm dependency graph of 2016. The
@@ -99,7 +100,10 @@ async function demo(session: Session, folder: string): Promise<number> {
     const scraper = createScraper(daemon.metrics, () => clock.monotonicMs());
     const job = await train(session, scraper);
     const exitCode = await conclude(session, { job, scraper, startMs });
+    const isSame = await again(session, job);
+    session.print(['', ...nextSteps].join('\n'));
     if (session.io.stdout.isTty) await showPage(session);
+    if (!isSame) return gnnctlExit.FAILURE;
     return exitCode;
   } finally {
     await daemon.stop();
@@ -109,7 +113,7 @@ async function demo(session: Session, folder: string): Promise<number> {
 /** Leaves the daemon up for whoever wants to look, until Ctrl-C. */
 async function showPage(session: Session): Promise<void> {
   const { address } = await session.call(HostService.method.createPageLink, {});
-  step(session, '6. A page that shows all of it, while it is open (Ctrl-C ends it)');
+  step(session, '7. A page that shows all of it, while it is open (Ctrl-C ends it)');
   session.print(address);
   await new Promise<void>((resolve) => {
     session.io.onInterrupt(resolve);
@@ -188,6 +192,17 @@ async function train(session: Session, scraper: Scraper): Promise<Job> {
   if (job.state === JobState.SUCCEEDED && job.result !== undefined) return job;
   const details = [`the daemon's log: ${shown(join(resultFolder, 'gnnd.log'))}`];
   throw new CliError(gnnctlExit.JOB_FAILED, `the job did not succeed: ${job.message}`, details);
+}
+
+/** Whether another crew, and a kill, leave all parameters as they were. */
+async function again(session: Session, first: Job): Promise<boolean> {
+  step(session, '6. The same job on another crew, whose Trainer is killed');
+  const outcome = await waitFor(session, interrupted, (signal) =>
+    trainAgain(session, spec, signal),
+  );
+  const { isSame, lines } = compared(first, outcome);
+  session.print(lines.join('\n'));
+  return isSame;
 }
 
 interface Conclusion {
