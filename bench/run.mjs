@@ -42,6 +42,7 @@ const benches = {
   damage: "reading a job's dataset whole, to know that it is the imported one, beside the job",
   recovery: "how soon nothing is left of a killed daemon's executors, and the next one is there",
   accuracy: "accuracies of all models through the daemon beside the reference's",
+  standardize: 'accuracies on raw and on standardised features, and what AUTO chooses',
 };
 
 /** Scripts that are not bench/NAME/run.mjs; what has none is build/native/NAME_bench. */
@@ -53,6 +54,7 @@ const scripts = {
   'rows-loading': 'bench/rows/loading.mjs',
   'rows-disk': 'bench/rows/disk.mjs',
   'placement-jobs': 'bench/placement/jobs.mjs',
+  standardize: 'bench/accuracy/standardize.mjs',
 };
 const withPeers = ['peers-sampling', 'peers-step', 'evaluation', 'epoch'];
 
