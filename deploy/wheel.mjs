@@ -183,6 +183,10 @@ async function main() {
   mkdirSync(daemon, { recursive: true });
   const demo = join('dist', 'cli', 'demo');
   cpSync('dist', join(daemon, 'dist'), { recursive: true, filter: (path) => path !== demo });
+  // One file is read in half the time of 179.
+  const program = join(daemon, 'dist/cli/program.js');
+  const options = ['--platform', 'node', '--format', 'esm', '--file', program];
+  await run('wheel', 'node_modules/.bin/rolldown', ['dist/cli/program.js', ...options]);
   const { name, version, type } = JSON.parse(readFileSync('package.json', 'utf8'));
   writeFileSync(join(daemon, 'package.json'), `${JSON.stringify({ name, version, type })}\n`);
   copyPackages();

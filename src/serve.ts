@@ -14,6 +14,7 @@ import { createLog, type Log } from './base/log.ts';
 import { writtenTo } from './base/log-sink.ts';
 import { closeDebugger } from './base/no-debugger.ts';
 import { isWheel, packageRoot } from './base/package-root.ts';
+import { packageVersion } from './base/package-version.ts';
 import { StartError } from './base/start-error.ts';
 import { type RunFlags, withRunFlags } from './cli/commands/job-run.ts';
 import { explainUsage } from './cli/read/usage.ts';
@@ -35,7 +36,7 @@ import { StoreOfAnotherVersion } from './store/schema.ts';
 
 /** gnnd: reads argv and configuration, runs the daemon, maps signals to its end. */
 
-const version: string = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')).version;
+const version = packageVersion();
 
 type Flags = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 type Origin = 'flag' | 'environment' | 'file' | 'default';

@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 import '../base/no-debugger.ts';
 import { gnnctlExit } from '../base/exit-codes.ts';
-import { runCli } from './program.ts';
-import { processIo } from './session/io.ts';
+import { packageVersion } from '../base/package-version.ts';
 
 // Libraries' notes to their users, such as Node's about TLS to an IP address, are none for ours.
 process.noDeprecation = true;
@@ -14,5 +13,15 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 });
 process.stderr.on('error', () => {});
 
-// Not process.exit: what was written must reach a slow pipe first.
-process.exitCode = await runCli(process.argv.slice(2), processIo());
+const args = process.argv.slice(2);
+if (args.length === 1 && ['-V', '--version'].includes(args[0] ?? '')) {
+  // Asked by scripts, again and again: all else takes longer to load than this to say.
+  process.stdout.write(`${packageVersion()}\n`);
+} else {
+  const [{ runCli }, { processIo }] = await Promise.all([
+    import('./program.ts'),
+    import('./session/io.ts'),
+  ]);
+  // Not process.exit: what was written must reach a slow pipe first.
+  process.exitCode = await runCli(args, processIo());
+}

@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
 import { gnnctlExit } from '../base/exit-codes.ts';
+import { packageVersion } from '../base/package-version.ts';
 import { addCacheCommands } from './commands/cache.ts';
 import { addCheckpointCommands } from './commands/checkpoint.ts';
 import { addCompletion } from './commands/completion.ts';
@@ -13,7 +14,7 @@ import { addJobCommands } from './commands/job.ts';
 import { addPage } from './commands/page.ts';
 import { addPlacementCommands } from './commands/placement.ts';
 import { addTop } from './commands/top.ts';
-import { addVersion, clientVersion } from './commands/version.ts';
+import { addVersion } from './commands/version.ts';
 import { explainUsage } from './read/usage.ts';
 import { failureOf } from './session/failure.ts';
 import type { CliIo } from './session/io.ts';
@@ -90,7 +91,7 @@ function report(error: unknown, session: Session | null, io: CliIo): number {
 
 function globalOptions(program: Command): Command {
   return program
-    .version(clientVersion(), '-V, --version', 'print the version of gnnctl')
+    .version(packageVersion(), '-V, --version', 'print the version of gnnctl')
     .option('--address <address>', 'of the daemon: unix:PATH or HOST:PORT (GNND_ADDRESS)')
     .option('--tls', 'to HOST:PORT, with what this host trusts; implied by the next two')
     .option('--tls-ca <file>', "that signed the daemon's certificate, PEM (GNND_TLS_CA)")

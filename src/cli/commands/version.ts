@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Command } from 'commander';
 import { stringify } from 'yaml';
 import { HostService } from '../../api/gen/gnnd/v1/host_service_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
-import { packageRoot } from '../../base/package-root.ts';
+import { packageVersion } from '../../base/package-version.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 
@@ -21,7 +19,7 @@ async function printVersion(
   session: Session,
   flags: { readonly server?: boolean },
 ): Promise<number> {
-  const versions: Record<string, string> = { gnnctl: clientVersion() };
+  const versions: Record<string, string> = { gnnctl: packageVersion() };
   if (flags.server === true) {
     versions['gnnd'] = (await session.call(HostService.method.getHost, {})).version;
   }
@@ -37,11 +35,4 @@ async function printVersion(
       for (const [name, version] of Object.entries(versions)) session.print(`${name} ${version}`);
   }
   return gnnctlExit.OK;
-}
-
-/** Version of this package. */
-export function clientVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8'));
-  const isManifest = typeof manifest === 'object' && manifest !== null && 'version' in manifest;
-  return isManifest ? String(manifest.version) : 'unknown';
 }
