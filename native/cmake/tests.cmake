@@ -60,13 +60,14 @@ file(GLOB fault_sources CONFIGURE_DEPENDS
 list(FILTER fault_sources EXCLUDE REGEX explore_test)  # explores a model, not this code
 foreach(part base/atomic_file base/mapping base/memfd base/prefetch base/registrar base/sha256
         batch/record batch/layout metric/ranking graph/npy history/history_buffer history/job_history
-        executor/executor executor/extractor executor/reading_ahead executor/committer
+        executor/executor executor/extractor executor/lender executor/reading_ahead executor/committer
         executor/prediction_files executor/predictions executor/sampler_loop executor/trainer_loop)
   list(APPEND fault_sources ${CMAKE_SOURCE_DIR}/native/core/${part}.cc)
 endforeach()
 gnnd_test(gnnd_fault_test ${fault_sources} $<TARGET_OBJECTS:gnnd_build_id>)
 target_compile_definitions(gnnd_fault_test PRIVATE GNND_FAILPOINTS)
-target_link_libraries(gnnd_fault_test PRIVATE gnnd_options)
+target_link_libraries(gnnd_fault_test PRIVATE gnnd_options ${CMAKE_DL_LIBS})
+add_dependencies(gnnd_fault_test gnnd_reader)
 
 if(GNND_TRAIN)
   file(GLOB_RECURSE train_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/train/*_test.cc)
