@@ -19,6 +19,8 @@ from gnnd.geometric import torch_of
 from gnnd.reader import Batch, Reader
 from gnnd.words import shown
 
+#: Parts of a `Data` that a batch makes anew.
+_OWN_KEYS = ("x", "adj_t", "edge_index", "n_id")
 #: Forms of a batch.
 FORMS = ("pyg", "blocks", "tensors")
 
@@ -26,6 +28,8 @@ FORMS = ("pyg", "blocks", "tensors")
 class Source:
     """A graph of the daemon, and where rows and labels of its nodes are."""
 
+    #: The object that it was made of; None: a dataset of the daemon.
+    data: Any = None
     #: Of a loader that says no number; 0: all of the daemon's devices but one.
     default_samplers = 0
 
@@ -83,26 +87,23 @@ class DataSource(Source):
             client = _own_client()
             self.default_samplers = min(len(os.sched_getaffinity(0)), 8)
         super().__init__(client, _imported(data, client))
-        self._data = data
-        self._others = [
-            key
-            for key in data.keys()
-            if key not in ("x", "adj_t", "edge_index") and data.is_node_attr(key)
-        ]
+        self.data = data
 
     @property
     def rows(self) -> Any:
-        """Its `x`."""
-        return self._data.x
+        """Its `x`, where it has one."""
+        return getattr(self.data, "x", None)
 
     @property
     def has_features(self) -> bool:
         """Whether it has `x`."""
-        return getattr(self._data, "x", None) is not None
+        return self.rows is not None
 
     def of_nodes(self, nodes: Any) -> dict[str, Any]:
-        """Its other attributes of nodes."""
-        return {key: self._data[key][nodes] for key in self._others}
+        """Its other attributes of nodes, as they are now: users add and delete some."""
+        data = self.data
+        others = [key for key in data.keys() if key not in _OWN_KEYS and data.is_node_attr(key)]
+        return {key: data[key][nodes] for key in others}
 
     def seeds_of(self, given: Any) -> np.ndarray | None:
         """The same; None: all nodes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import inspect
 import os
 import shutil
 import tempfile
@@ -22,7 +23,7 @@ from gnnd.client import Client
 from gnnd.errors import GnndError, Violation, wrong
 from gnnd.job import Job
 from gnnd.reader import Gone, Reader
-from gnnd.words import one_of, shown
+from gnnd.words import advice, one_of, shown
 
 #: Epochs that one job lends; a batch key has room for more.
 _EPOCHS = 100_000
@@ -30,6 +31,13 @@ _LOOK_MS = 500
 #: For a lender to be there again, or to come.
 _PATIENCE_SECONDS = 60.0
 _ALGORITHMS = ("KHOP_UNIFORM", "KHOP_WEIGHTED", "RANDOM_WALK", "LABOR", "KHOP_PLUGIN")
+#: Arguments of NeighborLoader by the one value that a loader has; ...: any.
+_NEUTRAL: Mapping[str, Any] = {
+    **{"directed": True, "subgraph_type": "directional", "disjoint": False},
+    **{"time_attr": None, "input_time": None, "weight_attr": None, "neighbor_sampler": None},
+    **{"transform_sampler_output": None, "is_sorted": ..., "filter_per_worker": ...},
+    **{"worker_init_fn": ..., "multiprocessing_context": ..., "timeout": ...},
+}
 
 
 @public
@@ -54,6 +62,7 @@ def loader(
     job: str | None = None,
     client: Client | None = None,
     sampling: Mapping[str, Any] | None = None,
+    **others: Any,
 ) -> Loader:
     """An iterable over sampled batches, as `torch_geometric.loader.NeighborLoader` is.
 
@@ -81,9 +90,10 @@ def loader(
             none.
         client: Of the daemon that samples; by default one of this process alone.
         sampling: Other fields of a spec's `sampling`, such as `{"algorithm": "LABOR"}`.
+        others: Further arguments of NeighborLoader, with the values that change nothing.
     """
     del persistent_workers
-    found: list[Violation] = []
+    found = _wrong_others(others)
     if form not in forms.FORMS:
         found.append(Violation("form", one_of(form, forms.FORMS)))
     for name, number, least in (
@@ -127,6 +137,20 @@ def loader(
     )
 
 
+def _wrong_others(others: Mapping[str, Any]) -> list[Violation]:
+    """What is wrong with arguments that only NeighborLoader has."""
+    found = []
+    known = [name for name in inspect.signature(loader).parameters if name != "others"]
+    for name, value in others.items():
+        if name not in _NEUTRAL:
+            text = f"there is no such argument{advice(name, known)}; there are {', '.join(known)}"
+            found.append(Violation(name, text))
+        elif _NEUTRAL[name] is not ... and value != _NEUTRAL[name]:
+            text = f"{shown(value)}: a loader has only {_NEUTRAL[name]!r} (docs/loader.md#limits)"
+            found.append(Violation(name, text))
+    return found
+
+
 class Loader:
     """What `gnnd.loader` gives. Each `for` over it is an epoch; `close` ends its job."""
 
@@ -156,6 +180,16 @@ class Loader:
         atexit.register(self.close)
 
     # Of torch's loaders.
+
+    @property
+    def data(self) -> Any:
+        """The `Data` that it was made of; attributes that change are in the batches that follow."""
+        return self._source.data
+
+    @property
+    def dataset(self) -> range:
+        """As long as there are seeds."""
+        return range(self._num_seeds())
 
     def __len__(self) -> int:
         """Batches of an epoch; with several ranks those of all of them."""
