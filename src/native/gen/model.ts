@@ -22,7 +22,7 @@ export type Normalization = 'NONE' | 'L2' | 'LAYER';
 
 export type ModelVariant = 'NONE' | 'FUSED' | 'CONCAT' | 'GATED' | 'DAC24';
 
-export type Precision = 'FLOAT32' | 'BFLOAT16' | 'TF32';
+export type Precision = 'AUTO' | 'FLOAT32' | 'BFLOAT16' | 'TF32';
 
 export interface ScriptSource {
   readonly path: string;
