@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+import warnings
 import weakref
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property
@@ -122,6 +123,10 @@ def source_of(data: Any, client: Client | None) -> Source:
     if not is_graph:
         text = f"{shown(data)}: expected a torch_geometric Data with edge_index, or a dataset's id"
         raise wrong("gnnd.loader()", Violation("data", text))
+    left_out = [name for name in data.keys() if name != "edge_index" and data.is_edge_attr(name)]
+    if left_out:
+        text = f"attributes of edges are left out of batches: {', '.join(left_out)}"
+        warnings.warn(f"gnnd.loader(): {text}", stacklevel=3)
     return DataSource(data, client)
 
 

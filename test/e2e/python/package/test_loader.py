@@ -30,7 +30,9 @@ def graph():
 
 
 def same(one, other):
-    return all(torch.equal(one[key], other[key]) for key in ("x", "y", "n_id", "edge_index"))
+    return all(
+        torch.equal(one[key], other[key]) for key in ("x", "y", "n_id", "edge_index")
+    )
 
 
 class LoaderTest(unittest.TestCase):
@@ -63,7 +65,9 @@ class LoaderTest(unittest.TestCase):
         for batch in loader:
             self.assertTrue(torch.equal(batch.x, self.data.x[batch.n_id]))
             self.assertTrue(torch.equal(batch.y, self.data.y[batch.n_id]))
-            self.assertTrue(torch.equal(batch.train_mask, self.data.train_mask[batch.n_id]))
+            self.assertTrue(
+                torch.equal(batch.train_mask, self.data.train_mask[batch.n_id])
+            )
             self.assertEqual(len(batch.n_id.unique()), batch.num_nodes)
             self.assertEqual(sum(batch.num_sampled_nodes), batch.num_nodes)
             self.assertEqual(sum(batch.num_sampled_edges), batch.edge_index.shape[1])
@@ -71,7 +75,9 @@ class LoaderTest(unittest.TestCase):
             seeds.append(batch.n_id[: batch.batch_size])
         self.assertEqual(len(seeds), len(loader))
         found = torch.cat(seeds)
-        self.assertTrue(torch.equal(found.sort().values, self.data.train_mask.nonzero().flatten()))
+        self.assertTrue(
+            torch.equal(found.sort().values, self.data.train_mask.nonzero().flatten())
+        )
         self.assertFalse(torch.equal(found, found.sort().values))
 
     def check_rows(self, batch, sources):
@@ -170,20 +176,28 @@ class LoaderTest(unittest.TestCase):
         data = graph()
         for kind in (torch.bfloat16, torch.float16, torch.float64, torch.uint8):
             data.x = (graph().x * 10).to(kind)
-            loader = gnnd.loader(data, [2], batch_size=64, client=self.client, num_workers=1)
+            loader = gnnd.loader(
+                data, [2], batch_size=64, client=self.client, num_workers=1
+            )
             self.addCleanup(loader.close)
             batch = next(iter(loader))
             self.assertEqual(batch.x.dtype, kind)
             self.assertTrue(torch.equal(batch.x, data.x[batch.n_id]))
         del data.x
         data.num_nodes = NODES
-        loader = gnnd.loader(data, [2], batch_size=64, client=self.client, num_workers=1)
+        loader = gnnd.loader(
+            data, [2], batch_size=64, client=self.client, num_workers=1
+        )
         self.addCleanup(loader.close)
         self.assertNotIn("x", next(iter(loader)))
 
     def test_a_dataset_of_the_daemon(self):
-        self.client.import_pyg(self.data, "lent", val=self.others[:5], test=self.others[5:9])
-        loader = gnnd.loader("lent", FANOUTS, batch_size=64, client=self.client, num_workers=1)
+        self.client.import_pyg(
+            self.data, "lent", val=self.others[:5], test=self.others[5:9]
+        )
+        loader = gnnd.loader(
+            "lent", FANOUTS, batch_size=64, client=self.client, num_workers=1
+        )
         self.addCleanup(loader.close)
         batch = next(iter(loader))
         self.assertTrue(torch.equal(batch.x, self.data.x[batch.n_id]))
@@ -206,7 +220,9 @@ class LoaderTest(unittest.TestCase):
             "print(loader.job_id, flush=True)\n"
             "time.sleep(600)\n"
         )
-        self.client.import_pyg(self.data, "left", val=self.others[:5], test=self.others[5:9])
+        self.client.import_pyg(
+            self.data, "left", val=self.others[:5], test=self.others[5:9]
+        )
         address = self.client.connection.address
         with subprocess.Popen(
             [sys.executable, "-c", script, address, "left"],
@@ -230,6 +246,15 @@ class LoaderTest(unittest.TestCase):
             with self.assertRaises(gnnd.InvalidRequest) as caught:
                 gnnd.loader(self.data, FANOUTS, client=self.client, **options)
             self.assertIn(said, str(caught.exception))
+
+    def test_attributes_of_edges_are_said_to_be_left_out(self):
+        data = self.data.clone()
+        data.edge_attr = torch.zeros(data.num_edges, 3)
+        with (
+            self.assertWarnsRegex(UserWarning, "left out of batches: edge_attr"),
+            gnnd.loader(data, FANOUTS, client=self.client) as loader,
+        ):
+            self.assertNotIn("edge_attr", next(iter(loader)))
 
 
 if __name__ == "__main__":
