@@ -120,9 +120,21 @@ test('says what is missing, with the command that gets it', (context) => {
   const command = /-m pip install "torch==(.+)"$/;
   const [, version = ''] = command.exec(said()) ?? [];
   expect(said()).toMatch(/^gnnd: torch is missing here: .*python -m pip install "torch==/);
-  const other = join(site, 'torch-1.0.dist-info');
-  mkdirSync(other);
-  writeFileSync(join(other, 'METADATA'), 'Metadata-Version: 2.1\nName: torch\nVersion: 1.0\n');
+  const torchOf = (place: string, number: string) => {
+    const about = join(place, `torch-${number}.dist-info`);
+    mkdirSync(about, { recursive: true });
+    writeFileSync(
+      join(about, 'METADATA'),
+      `Metadata-Version: 2.1\nName: torch\nVersion: ${number}\n`,
+    );
+    return about;
+  };
+  const elsewhere = join(folder, 'elsewhere');
+  torchOf(elsewhere, version);
+  writeFileSync(join(site, 'elsewhere.pth'), elsewhere);
+  expect(said()).toContain(`torch is installed in ${elsewhere}, and gnnd in `);
+  rmSync(join(site, 'elsewhere.pth'));
+  const other = torchOf(site, '1.0');
   expect(said()).toContain(`built with torch ${version}, and here is 1.0: `);
   expect(alone('gnnctl', '--version').status).toBe(0);
   rmSync(other, { recursive: true });

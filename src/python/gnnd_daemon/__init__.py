@@ -56,13 +56,21 @@ def _check_libraries() -> None:
             continue
         try:
             # What follows the plus, such as cpu, names a build of the same sources.
-            installed = metadata.version(name).partition("+")[0]
+            found = metadata.distribution(name)
         except metadata.PackageNotFoundError:
             raise _Incomplete(f"{name} is missing here: {_pip(requirement)}") from None
+        installed = found.version.partition("+")[0]
         if installed != version:
             raise _Incomplete(
                 f"this gnnd was built with {name} {version}, and here is {installed}: "
                 f"{_pip(requirement)}"
+            )
+        # Native code looks for libraries beside itself, not where Python would.
+        place = Path(str(found.locate_file(""))).resolve()
+        if place != _HERE.parent.resolve():
+            raise _Incomplete(
+                f"{name} is installed in {place}, and gnnd in {_HERE.parent}, but both must be in "
+                f"one environment: {_pip(requirement, '--ignore-installed')}"
             )
 
 
@@ -75,5 +83,5 @@ def _pinned(name: str) -> str:
     return next((each for each in _requirements() if re.match(rf"{name}\b", each)), name)
 
 
-def _pip(requirement: str) -> str:
-    return f'{sys.executable} -m pip install "{requirement}"'
+def _pip(requirement: str, *options: str) -> str:
+    return " ".join([sys.executable, "-m pip install", *options, f'"{requirement}"'])
