@@ -30,9 +30,7 @@ def graph():
 
 
 def same(one, other):
-    return all(
-        torch.equal(one[key], other[key]) for key in ("x", "y", "n_id", "edge_index")
-    )
+    return all(torch.equal(one[key], other[key]) for key in ("x", "y", "n_id", "edge_index"))
 
 
 class LoaderTest(unittest.TestCase):
@@ -65,9 +63,7 @@ class LoaderTest(unittest.TestCase):
         for batch in loader:
             self.assertTrue(torch.equal(batch.x, self.data.x[batch.n_id]))
             self.assertTrue(torch.equal(batch.y, self.data.y[batch.n_id]))
-            self.assertTrue(
-                torch.equal(batch.train_mask, self.data.train_mask[batch.n_id])
-            )
+            self.assertTrue(torch.equal(batch.train_mask, self.data.train_mask[batch.n_id]))
             self.assertEqual(len(batch.n_id.unique()), batch.num_nodes)
             self.assertEqual(sum(batch.num_sampled_nodes), batch.num_nodes)
             self.assertEqual(sum(batch.num_sampled_edges), batch.edge_index.shape[1])
@@ -75,9 +71,7 @@ class LoaderTest(unittest.TestCase):
             seeds.append(batch.n_id[: batch.batch_size])
         self.assertEqual(len(seeds), len(loader))
         found = torch.cat(seeds)
-        self.assertTrue(
-            torch.equal(found.sort().values, self.data.train_mask.nonzero().flatten())
-        )
+        self.assertTrue(torch.equal(found.sort().values, self.data.train_mask.nonzero().flatten()))
         self.assertFalse(torch.equal(found, found.sort().values))
 
     def check_rows(self, batch, sources):
@@ -176,28 +170,20 @@ class LoaderTest(unittest.TestCase):
         data = graph()
         for kind in (torch.bfloat16, torch.float16, torch.float64, torch.uint8):
             data.x = (graph().x * 10).to(kind)
-            loader = gnnd.loader(
-                data, [2], batch_size=64, client=self.client, num_workers=1
-            )
+            loader = gnnd.loader(data, [2], batch_size=64, client=self.client, num_workers=1)
             self.addCleanup(loader.close)
             batch = next(iter(loader))
             self.assertEqual(batch.x.dtype, kind)
             self.assertTrue(torch.equal(batch.x, data.x[batch.n_id]))
         del data.x
         data.num_nodes = NODES
-        loader = gnnd.loader(
-            data, [2], batch_size=64, client=self.client, num_workers=1
-        )
+        loader = gnnd.loader(data, [2], batch_size=64, client=self.client, num_workers=1)
         self.addCleanup(loader.close)
         self.assertNotIn("x", next(iter(loader)))
 
     def test_a_dataset_of_the_daemon(self):
-        self.client.import_pyg(
-            self.data, "lent", val=self.others[:5], test=self.others[5:9]
-        )
-        loader = gnnd.loader(
-            "lent", FANOUTS, batch_size=64, client=self.client, num_workers=1
-        )
+        self.client.import_pyg(self.data, "lent", val=self.others[:5], test=self.others[5:9])
+        loader = gnnd.loader("lent", FANOUTS, batch_size=64, client=self.client, num_workers=1)
         self.addCleanup(loader.close)
         batch = next(iter(loader))
         self.assertTrue(torch.equal(batch.x, self.data.x[batch.n_id]))
@@ -220,9 +206,7 @@ class LoaderTest(unittest.TestCase):
             "print(loader.job_id, flush=True)\n"
             "time.sleep(600)\n"
         )
-        self.client.import_pyg(
-            self.data, "left", val=self.others[:5], test=self.others[5:9]
-        )
+        self.client.import_pyg(self.data, "left", val=self.others[:5], test=self.others[5:9])
         address = self.client.connection.address
         with subprocess.Popen(
             [sys.executable, "-c", script, address, "left"],
