@@ -156,7 +156,7 @@ function medianSeen(values) {
 function lapsOf(job) {
   return job.epochs.map(({ executorTimes, durationMs }) => {
     const seconds = executorTimes.map(({ durationNs }) => Number(durationNs) / 1e9);
-    // Of epochs that are over before the daemon looks nobody has told its times.
+    // Nobody has told the times of epochs that are over before the daemon looks.
     return seconds.length === 0 ? Number(durationMs) / 1000 : Math.max(...seconds);
   });
 }

@@ -1,9 +1,7 @@
 import type { CoreAddon, DatasetCounts, SegmentSpec } from '../native/contract.ts';
 import type { InferencePlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import { scaleParts } from '../spec/rules/locality.ts';
 import type { EvaluationPlan } from './evaluation-plan.ts';
-import { noHistory } from './history.ts';
 import type {
   Batches,
   JobLayout,
@@ -12,6 +10,7 @@ import type {
   PlanKind,
   SegmentRequest,
 } from './plan-kind.ts';
+import { executorRows, untrained } from './training-segment.ts';
 
 /** Predicting with a trained model: every device takes chunks of nodes, and nothing is trained. */
 export function infer(batches: Batches): PlanKind {
@@ -116,37 +115,26 @@ export function inferencePlanOf(
 
 /** A segment of one step that is taken already: `segmentBeginTrained` gives it its parameters. */
 export function inferenceSegment(
-  { spec, layout, deviceCount, executorCount }: SegmentRequest,
+  request: SegmentRequest,
   { chunks }: Pick<EvaluationPlan, 'chunks'>,
 ): SegmentSpec {
   return {
+    ...untrained,
     bornReady: true,
     batchesPerEpoch: 1,
-    batchLimit: 0,
     batchSize: 1,
     trainNodes: 1,
     epochs: 1,
     firstEpoch: 0,
-    batchesPerStep: 1,
-    staleness: 0,
-    stalenessCompensation: 'NONE',
     numSlots: 1,
     slotBytes: 1,
     registeredBytes: 0,
     queueMaxBytes: 1,
-    parameterFloats: layout.manifest.numFloats,
+    parameterFloats: request.layout.manifest.numFloats,
     optimizerFloats: 0,
-    numDevices: deviceCount,
-    maxExecutors: executorCount + spec.restart.executorRestarts + 1000,
+    numDevices: request.deviceCount,
+    maxExecutors: executorRows(request),
     evaluateEveryEpochs: 1,
     evaluationChunks: chunks,
-    chunkCounts: 0,
-    keptBytes: 0,
-    lowWater: 0,
-    stopPatience: 0,
-    stopMinDelta: 0,
-    history: noHistory,
-    localityScale: scaleParts,
-    localityAdapts: 0,
   };
 }

@@ -8,6 +8,27 @@ import { chunkCountsOf, rankedBytesOf } from './ranking.ts';
 /** Rows for respawns of a long job; a row takes 6 KiB of the sparse segment once it is used. */
 const spareRows = 1000;
 
+/** Rows of executors: none is used twice. Respawns are bounded per time window, not in all. */
+export function executorRows({ spec, executorCount }: SegmentRequest): number {
+  return executorCount + spec.restart.executorRestarts + spareRows;
+}
+
+/** Members of a segment whose job trains nothing: single steps, no early stop, nothing favoured. */
+export const untrained = {
+  batchLimit: 0,
+  batchesPerStep: 1,
+  staleness: 0,
+  stalenessCompensation: 'NONE',
+  chunkCounts: 0,
+  keptBytes: 0,
+  lowWater: 0,
+  stopPatience: 0,
+  stopMinDelta: 0,
+  history: noHistory,
+  localityScale: scaleParts,
+  localityAdapts: 0,
+} as const;
+
 export interface JobSegmentSizes {
   readonly numSlots: number;
   readonly evaluation: EvaluationSizes;
@@ -35,8 +56,7 @@ export function jobSegment(
     staleness,
     stalenessCompensation,
     numSlots,
-    // A row is never used twice. Respawns are bounded per time window, not in all.
-    maxExecutors: request.executorCount + spec.restart.executorRestarts + spareRows,
+    maxExecutors: executorRows(request),
     evaluateEveryEpochs: spec.evaluation.everyEpochs,
     evaluationChunks: evaluation.chunks,
     chunkCounts: chunkCountsOf(request.counts),

@@ -9,7 +9,7 @@ import { reads } from './spec-parts.ts';
  * words then become the largest values of all, and the model learns the training nodes by them.
  */
 
-/** Of the columns of features, over all rows of a dataset or a sample of them. */
+/** Counts of the columns of features, over all rows of a dataset or a sample of them. */
 export interface ColumnStatistics {
   /** Rows that were looked at. */
   readonly rows: number;

@@ -86,8 +86,11 @@ inline bool IsHostMemory(const Device& device) {
   return device.info().memory_kind == GNND_MEMORY_HOST;
 }
 inline bool HasProcessorsProducts() {
-  static const bool has = std::getenv("GNND_SIM_PRODUCTS") == nullptr &&
-                          IsHostMemory(*SimPlugin(SimPlugin::Environment{}).Open());
+  static const bool has = [] {
+    const char* const products = std::getenv("GNND_SIM_PRODUCTS");
+    if (products != nullptr && std::string(products) == "TORCH") return false;
+    return IsHostMemory(*SimPlugin(SimPlugin::Environment{}).Open());
+  }();
   return has;
 }
 

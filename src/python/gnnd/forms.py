@@ -113,7 +113,7 @@ class DataSource(Source):
 
 
 def source_of(data: Any, client: Client | None) -> Source:
-    """Of a `Data`, or of a dataset's name."""
+    """The source of a loader's batches: a `Data`, or a dataset by its name."""
     if isinstance(data, (str, Dataset)):
         if client is None:
             text = "a dataset is of a daemon: expected client=gnnd.connect() beside it"

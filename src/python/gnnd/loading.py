@@ -179,7 +179,7 @@ class Loader:
         self._is_within = False
         atexit.register(self.close)
 
-    # Of torch's loaders.
+    # What loaders of torch have, too.
 
     @property
     def data(self) -> Any:
@@ -222,7 +222,7 @@ class Loader:
         self._epoch, self._index = int(state["epoch"]), int(state["batch"])
         self._is_within = False
 
-    # Of gnnd.
+    # What only this loader has.
 
     @property
     def job_id(self) -> str:

@@ -84,7 +84,7 @@ class Report:
 
 
 def report_of(exported: Mapping[str, bytes]) -> Report:
-    """Of an export's predictions beside its labels; unknown labels count nowhere."""
+    """The report of an export's predictions beside its labels; unknown labels count nowhere."""
     facts = files.checked(dict(exported), "export.json")
     predictions, labels = (files.npy(exported[f"{name}.npy"]) for name in ("predictions", "labels"))
     width = facts["model"]["out_dim"]
@@ -93,7 +93,7 @@ def report_of(exported: Mapping[str, bytes]) -> Report:
 
 
 def compared(task: Task, predictions: np.ndarray, labels: np.ndarray, names: list[str]) -> Report:
-    """Of arrays as exports have them."""
+    """The report of arrays as exports have them."""
     if task == "CLASSIFICATION":
         return _of_classes(predictions, labels, names)
     if task == "REGRESSION":

@@ -4,7 +4,7 @@ import { reads } from '../spec-parts.ts';
 import type { Rule } from './rule.ts';
 
 /**
- * Of jobs that lend batches to a process of the user's: the last device lends, all others sample,
+ * Resolves jobs that lend batches to a user's process: the last device lends, all others sample,
  * and what a Trainer of gnnd's would do is neutral. A failed attempt is not repeated, because its
  * reader is in the middle of an epoch.
  */
