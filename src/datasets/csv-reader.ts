@@ -16,6 +16,8 @@ export interface CsvRow {
 
 /** Rows with many features are long; beyond this a quote was not closed. */
 const recordCharsMax = 16 << 20;
+/** What native code reads at once. */
+const pieceBytes = 1 << 21;
 /** Rows that tell how fields are separated. */
 const sniffedRows = 50;
 const byteOrderMark = '\ufeff';
@@ -89,6 +91,22 @@ export class CsvFile {
     const rest = splitter.push(this.#decode(decoder, null, splitter));
     const last = [...rest, ...splitter.end()];
     if (last.length > 0) yield last;
+  }
+
+  /** Its text as bytes, unpacked, in pieces of some MiB. */
+  async *pieces(): AsyncGenerator<Uint8Array> {
+    this.#read = 0;
+    let waiting: Uint8Array[] = [];
+    let bytes = 0;
+    for await (const chunk of textBytes(this.name, this.#chunks())) {
+      waiting.push(chunk);
+      bytes += chunk.length;
+      if (bytes < pieceBytes) continue;
+      yield Buffer.concat(waiting, bytes);
+      waiting = [];
+      bytes = 0;
+    }
+    if (bytes > 0) yield Buffer.concat(waiting, bytes);
   }
 
   async *#chunks(): AsyncGenerator<Uint8Array> {
@@ -218,17 +236,11 @@ export class CsvSplitter {
     this.line += 1;
     if (record === '') return;
     if (this.#comments.includes(record[0] ?? '') && this.#comments !== '') return;
-    if (this.#separator === ' ') {
-      const fields = record.trim().split(/[ \t]+/);
-      if (fields[0] !== '') rows.push({ line, fields, problem: null });
-      return;
-    }
-    if (!record.includes('"')) {
-      rows.push({ line, fields: record.split(this.#separator), problem: null });
-      return;
-    }
+    const cut = cutRecord(record, this.#separator);
+    if (cut.fields[0] === '' && this.#separator === ' ') return;
+    rows.push({ line, ...cut });
+    if (this.#separator === ' ' || !record.includes('"')) return;
     for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) this.line += 1;
-    rows.push({ line, ...splitQuoted(record, this.#separator) });
   }
 
   /** Takes the first line of an endless record as a bad one, and goes on after it. */
@@ -247,6 +259,16 @@ export class CsvSplitter {
     this.#isSkipping = newline < 0;
     return newline < 0 ? '' : text.slice(newline + 1);
   }
+}
+
+/** The fields of a record, without the newline that ends it, or why it is none. */
+export function cutRecord(
+  record: string,
+  separator: Separator,
+): Pick<CsvRow, 'fields' | 'problem'> {
+  if (separator === ' ') return { fields: record.trim().split(/[ \t]+/), problem: null };
+  if (!record.includes('"')) return { fields: record.split(separator), problem: null };
+  return splitQuoted(record, separator);
 }
 
 function splitQuoted(record: string, separator: Separator): Pick<CsvRow, 'fields' | 'problem'> {

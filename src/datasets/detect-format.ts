@@ -14,7 +14,7 @@ import type { Importer } from './import-context.ts';
 import { fileLooksLike, folderLooksLike, type Looks, startBytes } from './looks-like.ts';
 import { importNpyFolder, importNpzFile, importTableFolder } from './npy-import.ts';
 import { importOgbFolder, isOgbFolder } from './ogb-import.ts';
-import { csvNames, parquetNames } from './table-files.ts';
+import { csvNames, kindOfParts, parquetNames } from './table-files.ts';
 import { convertedFile, convertedFolder } from './told-apart.ts';
 
 /** What reads a format in a Preparer; others are converted before. */
@@ -172,6 +172,10 @@ async function formatOfFolder(
   const isCsv = tables.some((table) => csvNames(table).some((name) => small.has(name)));
   const isParquet = tables.some((table) => parquetNames(table).some((name) => small.has(name)));
   if (isCsv || isParquet) return isParquet ? 'PARQUET' : 'CSV';
+  const bare = [...names].filter((name) => tables.includes(name.toLowerCase()));
+  const ofParts = bare.map((name) => kindOfParts(join(folder, name)));
+  const kind = ofParts.find((each) => each !== null);
+  if (kind !== undefined) return kind;
   const arrays = ['indptr.npy', 'edge_index.npy', 'meta.json'];
   if (arrays.some((name) => names.has(name))) return 'NPY';
   const converted = await convertedFolder(folder, names);

@@ -1,6 +1,7 @@
 import { type EdgeColumns, edgeColumns } from './edge-columns.ts';
 import type { EdgeSorter } from './edge-sorter.ts';
 import { weightProblem } from './edge-weights.ts';
+import { NeedsRows } from './feature-blocks.ts';
 import { tableSorter, writeTable } from './graph-writer.ts';
 import type { ImportContext } from './import-context.ts';
 import type { NodeIds } from './node-ids.ts';
@@ -29,9 +30,51 @@ export async function importEdges(
   columns: EdgeColumns,
   ids: NodeIds | null,
 ): Promise<void> {
-  const { progress, problems } = context;
+  const { problems } = context;
   const isWeighted = columns.weight >= 0;
   if (isWeighted) table.readNumbers([columns.weight]);
+  const sorter =
+    (await edgesByBlocks(context, table, columns, ids)) ??
+    (await edgesByRows(context, table, columns, ids));
+  try {
+    problems.throwIfAny();
+    await sortEdges(context, sorter, table, isWeighted);
+  } finally {
+    await sorter.close();
+  }
+}
+
+/** Null where there are no blocks, or something in them has to be said by its line. */
+async function edgesByBlocks(
+  context: ImportContext,
+  table: Table,
+  columns: EdgeColumns,
+  ids: NodeIds | null,
+): Promise<EdgeSorter | null> {
+  const blocks = ids === null ? null : table.edgeBlocks(columns, ids);
+  if (blocks === null) return null;
+  const sorter = tableSorter(context, ids?.size ?? 1, columns.weight >= 0);
+  try {
+    for await (const block of blocks) {
+      sorter.addAll(block);
+      await sorter.settle();
+      tellRead(context, table, sorter);
+    }
+    return sorter;
+  } catch (error) {
+    await sorter.close();
+    if (!(error instanceof NeedsRows)) throw error;
+    return null;
+  }
+}
+
+async function edgesByRows(
+  context: ImportContext,
+  table: Table,
+  columns: EdgeColumns,
+  ids: NodeIds | null,
+): Promise<EdgeSorter> {
+  const isWeighted = columns.weight >= 0;
   const sorter = tableSorter(context, ids?.size ?? 1, isWeighted);
   const ends = new EndFinder(table, ids);
   try {
@@ -44,16 +87,19 @@ export async function importEdges(
         sorter.add(source, target, weight, row.line);
       }
       await sorter.settle();
-      const done = readShare * table.fraction;
-      progress(done, `reading ${table.file}: ${formatCount(sorter.edges)} edges`);
+      tellRead(context, table, sorter);
     }
     ends.addProblems();
     table.countProblems();
-    problems.throwIfAny();
-    await sortEdges(context, sorter, table, isWeighted);
-  } finally {
+    return sorter;
+  } catch (error) {
     await sorter.close();
+    throw error;
   }
+}
+
+function tellRead({ progress }: ImportContext, table: Table, { edges }: EdgeSorter): void {
+  progress(readShare * table.fraction, `reading ${table.file}: ${formatCount(edges)} edges`);
 }
 
 async function sortEdges(

@@ -108,6 +108,20 @@ export class EdgeSorter {
     if (this.#options.bothWays) this.#put(source, target, weight, line);
   }
 
+  /** Adds edges that are known by their places in a block. */
+  addAll(block: {
+    readonly sources: Uint32Array;
+    readonly targets: Uint32Array;
+    readonly weights: Float32Array | null;
+    readonly lineOf: (edge: number) => number;
+  }): void {
+    const { sources, targets, weights, lineOf } = block;
+    for (let at = 0; at < sources.length; at += 1) {
+      const weight = weights?.[at] ?? 0;
+      this.add(sources[at] ?? 0, targets[at] ?? 0, weight, weights === null ? 0 : lineOf(at));
+    }
+  }
+
   #put(row: number, column: number, weight: number, line: number): void {
     let at = this.#heldEntries * this.#words;
     if (at === this.#held.length) {

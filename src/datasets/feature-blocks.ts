@@ -1,7 +1,5 @@
-import { statSync } from 'node:fs';
 import type { DuckDBDataChunk, DuckDBVector } from '@duckdb/node-api';
-import type { Separator } from './csv-reader.ts';
-import { chunksOf, quotedName, quotedPath, quotedText } from './duckdb.ts';
+import { chunksOf, quotedName, quotedText } from './duckdb.ts';
 import {
   fieldOf,
   isNumberList,
@@ -9,23 +7,18 @@ import {
   parquetSource,
   selectedAs,
 } from './parquet-reader.ts';
-import { type Field, truthOf } from './table-columns.ts';
-import type { TablePart } from './table-files.ts';
+import type { Field } from './table-columns.ts';
+import { bytesOf, type TablePart } from './table-files.ts';
 
 /**
- * Tables of nodes as DuckDB reads them: the features of some thousand rows as one block of float32,
- * row after row, so that no number of a large table passes through JavaScript's hands. Only what is
- * right comes so. Whatever is wrong ends it: then the table is read again by rows, which can say
- * where and what.
+ * Parquet files of nodes as DuckDB reads them: the features of some thousand rows as one block
+ * of float32, row after row, so that no number of a large table passes through JavaScript's
+ * hands. Only what is right comes so. Whatever is wrong ends it: then the table is read again by
+ * rows, which can say where and what.
  */
 
-/** Smaller tables are read by rows before the library is loaded. */
-export const blocksBytesMin = 1 << 23;
-/**
- * The library prepares a query in some 8 ns for each pair of columns, and saves some 50 ns of each
- * byte: below so many bytes for each pair the rows of a wide table are sooner read one by one.
- */
-const blocksBytesOfPair = 1 / 6;
+/** Smaller files are read by rows: starting a query takes as long. */
+const blocksBytesMin = 1 << 23;
 
 interface BlockRow {
   readonly line: number;
@@ -33,7 +26,7 @@ interface BlockRow {
 }
 
 export interface FeatureBlock {
-  /** With the fields that are no features; lines are not those of the file. */
+  /** With the fields that are no features. */
   readonly rows: readonly BlockRow[];
   /** [rows, features]. */
   readonly features: Float32Array;
@@ -45,13 +38,10 @@ export class NeedsRows extends Error {}
 export interface BlockTable {
   readonly parts: readonly TablePart[];
   readonly columns: readonly string[];
-  /** As DuckDB calls them; null in tables of text. */
-  readonly types: readonly string[] | null;
-  /** Null in Parquet files. */
-  readonly separator: Separator | null;
+  /** As DuckDB calls them; those of folders have none. */
+  readonly types: readonly string[];
   /** The table's first rows. */
   readonly first: readonly BlockRow[];
-  readonly hasDecimalCommas: boolean;
 }
 
 /** What is read of it. */
@@ -64,15 +54,9 @@ interface Wanted {
 }
 
 /** Whether a table is large enough, and all of it such that blocks can be read. */
-export function hasBlocks(table: BlockTable, features: readonly number[]): boolean {
-  const bytes = table.parts.reduce((sum, { path }) => sum + statSync(path).size, 0);
-  if (features.length === 0 || bytes < blocksBytesMin || table.separator === ' ') return false;
-  const { types } = table;
-  if (types === null && bytes < blocksBytesOfPair * table.columns.length ** 2) return false;
-  return (
-    types === null ||
-    features.every((at) => isNumberType(types[at] ?? '') || isNumberList(types[at] ?? ''))
-  );
+export function hasBlocks({ parts, types }: BlockTable, features: readonly number[]): boolean {
+  if (features.length === 0 || bytesOf(parts) < blocksBytesMin) return false;
+  return features.every((at) => isNumberType(types[at] ?? '') || isNumberList(types[at] ?? ''));
 }
 
 /** The table in blocks. Throws NeedsRows where anything in it is not as it should be. */
@@ -81,13 +65,13 @@ export async function* featureBlocks(
   wanted: Wanted,
   signal: AbortSignal,
 ): AsyncGenerator<FeatureBlock> {
-  const sql = table.types === null ? textQuery(table, wanted) : parquetQuery(table, wanted);
-  const rejected = table.types === null ? 'SELECT 1 FROM reject_errors LIMIT 1' : null;
   let rows = 0;
   try {
-    for await (const chunk of chunksOf(sql, signal, rejected)) {
-      yield blockOf(chunk, wanted, rows);
-      rows += chunk.rowCount;
+    for (const part of table.parts) {
+      for await (const chunk of chunksOf(partQuery(part, table, wanted), signal)) {
+        yield blockOf(chunk, wanted, rows);
+        rows += chunk.rowCount;
+      }
     }
   } catch (error) {
     signal.throwIfAborted();
@@ -125,36 +109,18 @@ function areFinite(values: Float32Array): boolean {
   return sum === 0;
 }
 
-/** Columns by their positions: names may be anything. */
-function textQuery(table: BlockTable, { fields, features, width }: Wanted): string {
-  const areFeatures = new Set(features);
-  const typeOf = (at: number) => {
-    if (!areFeatures.has(at)) return 'VARCHAR';
-    const texts = table.first.map((row) => row.fields[at] ?? '');
-    const areTruths = texts.some((text) => Number.isNaN(Number(text)) && truthOf(text) !== null);
-    return areTruths ? 'BOOLEAN' : 'FLOAT';
-  };
-  const types = table.columns.map((_, at) => typeOf(at));
-  const columns = types.map((type, at) => `c${at}: '${type}'`).join(', ');
-  const options = [
-    'auto_detect = false, header = true, strict_mode = true',
-    `delim = ${quotedText(table.separator ?? ',')}`,
-    `quote = '"', escape = '"', columns = {${columns}}`,
-    // Nothing is a text, or else no number.
-    `nullstr = '\x01', store_rejects = true, rejects_limit = 1`,
-    ...(table.hasDecimalCommas ? [`decimal_separator = ','`] : []),
-  ];
-  const paths = table.parts.map(({ path }) => quotedPath(path)).join(', ');
-  const numbers = features.map((at) => (types[at] === 'FLOAT' ? `c${at}` : `c${at}::INT::FLOAT`));
-  const selected = fields.map((at) => `c${at}`);
-  selected.push(`[${numbers.join(', ')}]::FLOAT[${width}]`);
-  return `SELECT ${selected.join(', ')} FROM read_csv([${paths}], ${options.join(', ')})`;
-}
-
-function parquetQuery(table: BlockTable, { fields, features, width }: Wanted): string {
-  const typeOf = (at: number) => table.types?.[at] ?? '';
+function partQuery(
+  { path, keys }: TablePart,
+  table: BlockTable,
+  { fields, features, width }: Wanted,
+): string {
+  const typeOf = (at: number) => table.types[at] ?? '';
   const nameOf = (at: number) => quotedName(table.columns[at] ?? '');
-  const selected = fields.map((at) => selectedAs(table.columns[at] ?? '', typeOf(at)));
+  const own = table.columns.length - keys.length;
+  const selected = fields.map((at) => {
+    const [, key] = keys[at - own] ?? [];
+    return key === undefined ? selectedAs(table.columns[at] ?? '', typeOf(at)) : quotedText(key);
+  });
   const nothing = `'nan'::FLOAT`;
   const number = (at: number) => `coalesce(TRY_CAST(${nameOf(at)} AS FLOAT), ${nothing})`;
   if (features.some((at) => isNumberList(typeOf(at)))) {
@@ -168,5 +134,5 @@ function parquetQuery(table: BlockTable, { fields, features, width }: Wanted): s
     });
     selected.push(`TRY_CAST(flatten([${lists.join(', ')}]) AS FLOAT[${width}])`);
   } else selected.push(`[${features.map(number).join(', ')}]::FLOAT[${width}]`);
-  return `SELECT ${selected.join(', ')} FROM ${parquetSource(table.parts.map(({ path }) => path))}`;
+  return `SELECT ${selected.join(', ')} FROM ${parquetSource([path])}`;
 }

@@ -3,6 +3,7 @@ import type { ArrayCopier } from './copy-array.ts';
 import type { DatasetFacts, DatasetWriter } from './dataset-writer.ts';
 import type { NoticeList } from './notices.ts';
 import type { ProblemList } from './problems.ts';
+import type { TextReader } from './text-batches.ts';
 
 /** Tells how far an import is: 0 to 1, and what it is doing, for people. */
 export type ReportProgress = (fraction: number, message: string) => void;
@@ -11,7 +12,7 @@ export type ReportProgress = (fraction: number, message: string) => void;
 export interface ImportContext extends ImportChoices {
   /** A file or folder on this host. */
   readonly source: string;
-  readonly native: ArrayCopier;
+  readonly native: ArrayCopier & TextReader;
   readonly writer: DatasetWriter;
   /** Files whose elements were found right as they passed by: the importer adds them. */
   readonly checked: Set<string>;

@@ -26,6 +26,11 @@ export class NodeIds {
     return this.#size;
   }
 
+  /** Whether each id is its number. */
+  get areCounted(): boolean {
+    return this.#texts === null;
+  }
+
   /** Numbers from 0 to before `size`. */
   static counted(size: number): NodeIds {
     const ids = new NodeIds();

@@ -153,9 +153,13 @@ export class ParquetFile {
   }
 }
 
-/** Source of a query; texts that a writer did not mark as UTF-8 are texts all the same. */
+/**
+ * Source of a query; texts that a writer did not mark as UTF-8 are texts all the same, and what the
+ * file's folders are called is no column of it.
+ */
 export function parquetSource(paths: readonly string[]): string {
-  return `read_parquet([${paths.map(quotedPath).join(', ')}], binary_as_string = true)`;
+  const options = 'binary_as_string = true, hive_partitioning = false';
+  return `read_parquet([${paths.map(quotedPath).join(', ')}], ${options})`;
 }
 
 /** The first line of what DuckDB says, without its kind. */

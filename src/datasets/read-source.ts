@@ -9,6 +9,7 @@ import type { ImportContext } from './import-context.ts';
 import { NoticeList } from './notices.ts';
 import { ProblemList } from './problems.ts';
 import { withinRoot } from './source-root.ts';
+import type { TextReader } from './text-batches.ts';
 
 /** The native check of every element of a dataset. */
 export interface NativeValidator {
@@ -21,7 +22,7 @@ export interface NativeValidator {
 }
 
 /** What reading a source needs of native code. */
-export type NativeReader = NativeValidator & ArrayCopier;
+export type NativeReader = NativeValidator & ArrayCopier & TextReader;
 
 /** What an import works with. */
 interface SourceOptions extends SourceImport, TaskWatch {

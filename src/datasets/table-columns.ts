@@ -61,6 +61,12 @@ export function truthOf(field: Field): 0 | 1 | null {
   return /^(0|0\.0|false|f|no)$/i.test(text) ? 0 : null;
 }
 
+/** A feature: a number that is finite in float32, or true or false; null for anything else. */
+export function featureOf(field: Field): number | null {
+  const isTruth = typeof field === 'string' && /^(true|false)$/i.test(field);
+  return parseNumber(field) ?? (isTruth ? truthOf(field) : null);
+}
+
 /** So many digits are a whole number that a double holds; so is ten to their number. */
 const exactDigits = 15;
 const powersOfTen = Array.from({ length: exactDigits + 1 }, (_, at) => 10 ** at);
@@ -149,7 +155,7 @@ export class FeatureColumns {
   }
 
   #number(row: Row, at: number, text: Field): number {
-    const value = parseNumber(text) ?? (isTruth(text) ? truthOf(text) : null);
+    const value = featureOf(text);
     if (value !== null && (this.#dtype === 'float32' || Math.abs(value) <= float16Max)) {
       return value;
     }
@@ -174,11 +180,6 @@ export class FeatureColumns {
       this.#table.problem(last, `${what}: ${remedy}`);
     }
   }
-}
-
-/** Whether a text of features is true or false. */
-function isTruth(field: Field): boolean {
-  return typeof field === 'string' && /^(true|false)$/i.test(field);
 }
 
 /** Gathers features into blocks for the writer. */

@@ -1,17 +1,15 @@
-import { CsvFile, type CsvRow, type Separator } from './csv-reader.ts';
-import {
-  type BlockTable,
-  type FeatureBlock,
-  featureBlocks,
-  hasBlocks,
-  NeedsRows,
-} from './feature-blocks.ts';
+import type { ColumnKind, TextBatch } from '../native/contract.ts';
+import { CsvFile, type CsvRow, cutRecord, type Separator } from './csv-reader.ts';
+import { type FeatureBlock, featureBlocks, hasBlocks, NeedsRows } from './feature-blocks.ts';
 import { firstOf, firstRepeated } from './feature-names.ts';
 import type { ImportContext } from './import-context.ts';
+import type { NodeIds } from './node-ids.ts';
 import { ParquetFile } from './parquet-reader.ts';
 import { badFile, formatCount, type ProblemList } from './problems.ts';
+import { type EdgeBlock, edgeBlock, featureBlock, type OddRows } from './table-blocks.ts';
 import type { Field } from './table-columns.ts';
-import { partsOf, type TablePart, tablePath } from './table-files.ts';
+import { bytesOf, partsOf, type TablePart, tablePath } from './table-files.ts';
+import { batchesBytesMin, plainText, type TextReader, textBatches } from './text-batches.ts';
 
 /** A table of a source: a file of text, plain or packed, a Parquet file, or a folder of them. */
 
@@ -41,6 +39,8 @@ const firstRows = 64;
 const listedOfCause = 3;
 const decimalComma = /^[+-]?\d*,\d+([eE][+-]?\d+)?$/;
 
+type TableContext = Pick<ImportContext, 'problems' | 'signal' | 'native'>;
+
 interface Cause {
   count: number;
   last: number;
@@ -52,11 +52,14 @@ export class Table {
   readonly columns: readonly string[];
   /** What separates fields of text; null in Parquet files. */
   readonly separator: Separator | null;
+  /** Columns of the files themselves; those behind them are what folders are called. */
+  readonly #own: readonly string[];
   /** Whether rows were left out, so that what they name is unknown. */
   hasLeftOut = false;
   readonly #parts: readonly TablePart[];
   readonly #problems: ProblemList;
   readonly #signal: AbortSignal;
+  readonly #native: TextReader;
   /** For each part that was begun, the number of lines in the parts before it. */
   readonly #offsets: number[] = [];
   readonly #causes = new Map<string, Cause>();
@@ -65,22 +68,23 @@ export class Table {
   #fraction = 0;
   #isTrial = false;
   #first: Promise<readonly TableRow[]> | null = null;
-  #hasDecimalCommas = false;
 
   private constructor(
     file: string,
     parts: readonly TablePart[],
     { columns, separator }: { columns: readonly string[]; separator: Separator | null },
-    { problems, signal }: Pick<ImportContext, 'problems' | 'signal'>,
+    { problems, signal, native }: TableContext,
     made: PartReader | null = null,
   ) {
     this.#made = made;
     this.file = file;
     this.columns = columns;
+    this.#own = columns.slice(0, columns.length - (parts[0]?.keys.length ?? 0));
     this.separator = separator;
     this.#parts = parts;
     this.#problems = problems;
     this.#signal = signal;
+    this.#native = native;
   }
 
   /** The table `nodes` or `edges` of the source. Throws ImportFailure. */
@@ -99,18 +103,19 @@ export class Table {
     const form = first.isParquet
       ? { columns: (await ParquetFile.open(first.path, signal)).columns, separator: null }
       : await textForm(first, signal);
-    const repeated = firstRepeated(form.columns);
+    const columns = [...form.columns, ...first.keys.map(([key]) => key)];
+    const repeated = firstRepeated(columns);
     if (repeated !== undefined) {
       const where = first.isParquet ? first.name : `${first.name}:1`;
       throw badFile(where, `has the column '${repeated}' twice`);
     }
     const file = parts.length === 1 ? first.name : path.slice(path.lastIndexOf('/') + 1);
-    return new Table(file, parts, form, context);
+    return new Table(file, parts, { ...form, columns }, context);
   }
 
   /** A table of text whose rows are made by `made`, each time anew. */
-  static of(context: Pick<ImportContext, 'problems' | 'signal'>, made: MadeTable): Table {
-    const parts = [{ path: made.file, name: made.file, isParquet: false }];
+  static of(context: TableContext, made: MadeTable): Table {
+    const parts = [{ path: made.file, name: made.file, isParquet: false, keys: [] }];
     return new Table(made.file, parts, { columns: made.columns, separator: ' ' }, context, made);
   }
 
@@ -146,7 +151,7 @@ export class Table {
     const [part] = this.#parts;
     if (part?.isParquet === true) {
       const file = await ParquetFile.open(part.path, this.#signal);
-      return await file.first(firstRows);
+      return (await file.first(firstRows)).map((row) => withKeys(row, part));
     }
     for await (const rows of this.batches({ quiet: true })) {
       if (rows.length > 0) return rows.slice(0, firstRows);
@@ -164,32 +169,116 @@ export class Table {
     width: number,
   ): Promise<AsyncGenerator<FeatureBlock> | null> {
     if (this.#made !== null) return null;
-    const types: (readonly string[])[] = [];
-    for (const part of this.#parts) {
-      const reader = await this.#reader(part);
-      if (reader instanceof ParquetFile) types.push(reader.types);
-      else if (this.#parts.length > 1) {
-        // Looks at the header.
-        for await (const _ of reader.rows()) break;
-      }
+    if (this.isText) {
+      const areOwn = this.#isLargeText() && features.every((at) => at < this.#own.length);
+      return areOwn ? this.#textFeatures(fields, features) : null;
     }
-    const table = {
-      ...{ parts: this.#parts, columns: this.columns, separator: this.separator },
-      ...{ types: types[0] ?? null, first: await this.first() },
-      hasDecimalCommas: this.#hasDecimalCommas,
-    };
+    const types: (readonly string[])[] = [];
+    for (const part of this.#parts) types.push((await this.#parquet(part)).types);
+    const table = { parts: this.#parts, columns: this.columns, types: types[0] ?? [] };
     const areAlike = types.every((each) => each.join() === types[0]?.join());
-    if (!areAlike || !hasBlocks(table, features)) return null;
-    return this.#blocks(table, { fields, features, width });
+    const whole = { ...table, first: await this.first() };
+    if (!areAlike || !hasBlocks(whole, features)) return null;
+    return this.#trial(featureBlocks(whole, { fields, features, width }, this.#signal));
   }
 
-  async *#blocks(
-    table: BlockTable,
-    wanted: Parameters<typeof featureBlocks>[1],
+  /**
+   * Edges by columns, with ends of `ids`; null where they are to be read by rows. While blocks are
+   * read any problem throws NeedsRows.
+   */
+  edgeBlocks(
+    columns: { readonly source: number; readonly target: number; readonly weight: number },
+    ids: NodeIds,
+  ): AsyncGenerator<EdgeBlock> | null {
+    const last = Math.max(columns.source, columns.target, columns.weight);
+    const areOwn = this.#isLargeText() && last < this.#own.length;
+    return areOwn ? this.#textEdges(columns, ids) : null;
+  }
+
+  #isLargeText(): boolean {
+    return this.#made === null && this.isText && bytesOf(this.#parts) >= batchesBytesMin;
+  }
+
+  async *#textFeatures(
+    fields: readonly number[],
+    numbers: readonly number[],
   ): AsyncGenerator<FeatureBlock> {
+    const kinds = new Map<number, ColumnKind>([
+      ...numbers.map((at) => [at, 'NUMBER'] as const),
+      ...fields.map((at) => [at, 'TEXT'] as const),
+    ]);
+    const own = this.#own.length;
+    const texts = fields.filter((at) => at < own).sort((a, b) => a - b);
+    const pointed = this.#numbers.filter((at) => kinds.get(at) === 'TEXT');
+    const made = (rows: FeatureBlock['rows']) =>
+      pointed.length === 0 ? rows : rows.map((row) => this.#withPoints(row, pointed));
+    for await (const { batch, odd, keys } of this.#textBatches(kinds)) {
+      const folders = keys.map(([, value], at) => [own + at, value] as const);
+      const { rows, features } = featureBlock(batch, { texts, numbers, folders }, odd);
+      yield { rows: made(rows), features };
+    }
+  }
+
+  async *#textEdges(
+    columns: { readonly source: number; readonly target: number; readonly weight: number },
+    ids: NodeIds,
+  ): AsyncGenerator<EdgeBlock> {
+    const kind = ids.areCounted ? 'WHOLE' : 'TEXT';
+    const kinds = new Map<number, ColumnKind>([
+      [columns.source, kind],
+      [columns.target, kind],
+    ]);
+    if (columns.weight >= 0) kinds.set(columns.weight, 'WEIGHT');
+    for await (const { batch, odd } of this.#textBatches(kinds)) {
+      yield edgeBlock(batch, columns, ids, odd);
+    }
+  }
+
+  /** Batches of all parts, by lines over all parts, with what is not plain in them. */
+  async *#textBatches(
+    kinds: ReadonlyMap<number, ColumnKind>,
+  ): AsyncGenerator<
+    Pick<TablePart, 'keys'> & { readonly batch: TextBatch; readonly odd: OddRows }
+  > {
+    const separator = this.separator ?? ',';
+    const columns = this.#own.map((_, at) => kinds.get(at) ?? 'SKIP');
+    const options = { ...plainText, separator, decimalCommas: separator !== ',', columns };
+    this.#offsets.length = 0;
+    let lines = 0;
+    for (const [index, part] of this.#parts.entries()) {
+      const offset = lines;
+      this.#offsets.push(offset);
+      const file = await CsvFile.open(part.path, this.#signal, { separator });
+      for await (const read of this.#trial(textBatches(this.#native, file, options))) {
+        const { header, broken } = read;
+        if (header !== null) this.#checkColumns(`${part.name}:1`, columnsOf(header, separator));
+        if (broken) throw new NeedsRows('no text, or one without an end');
+        this.#fraction = (index + file.fraction) / this.#parts.length;
+        if (read.numRows === 0) continue;
+        const batch = { ...read, firstLine: offset + read.firstLine };
+        lines = batch.firstLine + (batch.lines.at(-1) ?? 0);
+        yield { batch, odd: this.#oddRows(batch, part), keys: part.keys };
+      }
+    }
+  }
+
+  #oddRows({ odd, oddRows, firstLine, lines }: TextBatch, part: TablePart): OddRows {
+    const rows = [...odd].map((row, index) => {
+      const { fields, problem } = cutRecord(oddRows[index] ?? '', this.separator ?? ',');
+      if (problem !== null || fields.length !== this.#own.length) {
+        throw new NeedsRows('a row of other fields');
+      }
+      const found = withKeys({ line: firstLine + (lines[row] ?? 0), fields }, part);
+      return [row, this.#withPoints(found, this.#numbers)] as const;
+    });
+    return new Map(rows);
+  }
+
+  /** What is read on trial: any problem of a row throws NeedsRows. */
+  async *#trial<T>(blocks: AsyncGenerator<T>): AsyncGenerator<T> {
     this.#isTrial = true;
     try {
-      yield* featureBlocks(table, wanted, this.#signal);
+      yield* blocks;
     } finally {
       this.#isTrial = false;
     }
@@ -237,19 +326,18 @@ export class Table {
         this.#fraction = (index + reader.fraction) / this.#parts.length;
         const moved =
           offset === 0 ? rows : rows.map((row) => ({ ...row, line: row.line + offset }));
-        const whole = moved.filter((row) => this.#isWhole(row, quiet));
-        yield this.#numbers.length === 0 ? whole : whole.map((row) => this.#withPoints(row));
+        const whole = moved
+          .filter((row) => this.#isWhole(row, quiet))
+          .map((row) => withKeys(row, part));
+        const numbers = this.#numbers;
+        yield numbers.length === 0 ? whole : whole.map((row) => this.#withPoints(row, numbers));
       }
     }
   }
 
   async #reader(part: TablePart): Promise<PartReader> {
     if (this.#made !== null) return this.#made;
-    if (this.separator === null) {
-      const file = await ParquetFile.open(part.path, this.#signal);
-      this.#checkColumns(part.name, file.columns);
-      return file;
-    }
+    if (this.separator === null) return await this.#parquet(part);
     const file = await CsvFile.open(part.path, this.#signal, { separator: this.separator });
     const rows = () => this.#belowHeader(part, file);
     return {
@@ -258,6 +346,12 @@ export class Table {
         return file.fraction;
       },
     };
+  }
+
+  async #parquet(part: TablePart): Promise<ParquetFile> {
+    const file = await ParquetFile.open(part.path, this.#signal);
+    this.#checkColumns(part.name, file.columns);
+    return file;
   }
 
   async *#belowHeader(part: TablePart, file: CsvFile): AsyncGenerator<readonly CsvRow[]> {
@@ -272,15 +366,15 @@ export class Table {
 
   /** Throws ImportFailure where a part has other columns than the first. */
   #checkColumns(where: string, columns: readonly string[]): void {
-    if (columns.join('\n') === this.columns.join('\n')) return;
+    if (columns.join('\n') === this.#own.join('\n')) return;
     const [first] = this.#parts;
-    const expected = `expected those of ${first?.name ?? ''}: ${firstOf(this.columns)}`;
+    const expected = `expected those of ${first?.name ?? ''}: ${firstOf(this.#own)}`;
     throw badFile(where, `has the columns ${firstOf(columns)}, ${expected}`);
   }
 
-  #withPoints(row: TableRow): TableRow {
+  #withPoints(row: TableRow, numbers: readonly number[]): TableRow {
     const fields = row.fields.slice();
-    for (const at of this.#numbers) {
+    for (const at of numbers) {
       const field = fields[at];
       if (typeof field === 'string' && decimalComma.test(field))
         fields[at] = field.replace(',', '.');
@@ -290,12 +384,12 @@ export class Table {
 
   #isWhole(row: TableRow & Partial<Pick<CsvRow, 'problem'>>, quiet: boolean): boolean {
     const { problem = null, fields } = row;
-    if (problem === null && fields.length === this.columns.length) return true;
+    if (problem === null && fields.length === this.#own.length) return true;
     if (quiet) return false;
     this.hasLeftOut = true;
     if (problem !== null) this.problem(row, problem);
     else {
-      const { length } = this.columns;
+      const { length } = this.#own;
       const expected = this.#made === null ? `the ${length} of the header` : String(length);
       const what = `has ${fields.length} fields, expected ${expected}`;
       this.problem(row, what, 'that have another number of fields than the header');
@@ -304,7 +398,17 @@ export class Table {
   }
 }
 
+/** A row of a part, with what the part's folders are called. */
+function withKeys<Row extends TableRow>(row: Row, { keys }: TablePart): Row {
+  if (keys.length === 0) return row;
+  return { ...row, fields: [...row.fields, ...keys.map(([, value]) => value)] };
+}
+
 const trimmed = (field: string) => field.trim();
+
+function columnsOf(header: string, separator: Separator): readonly string[] {
+  return cutRecord(header, separator).fields.map(trimmed);
+}
 
 /** The header of a file of text, and what separates its fields. Throws ImportFailure. */
 async function textForm({ path, name }: TablePart, signal: AbortSignal) {

@@ -15,6 +15,7 @@ import type { PredictFunctions } from './gen/predict.ts';
 import type { PropagationFunctions } from './gen/propagation.ts';
 import type { SamplerFunctions } from './gen/sampler.ts';
 import type { SegmentFunctions } from './gen/segment.ts';
+import type { TableFunctions } from './gen/table.ts';
 import type { TrainerFunctions } from './gen/trainer.ts';
 
 export type * from './gen/cache.ts';
@@ -26,12 +27,14 @@ export type * from './gen/predict.ts';
 export type * from './gen/propagation.ts';
 export type * from './gen/sampler.ts';
 export * from './gen/segment.ts';
+export type * from './gen/table.ts';
 export type * from './gen/trainer.ts';
 
 /** gnnd_core.node: no torch, no CUDA; for the daemon and Samplers. */
 export interface CoreAddon
   extends HostFunctions,
     DatasetFunctions,
+    TableFunctions,
     ModelFunctions,
     SegmentFunctions,
     SamplerFunctions,

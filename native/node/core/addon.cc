@@ -9,6 +9,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   return Define(env, exports,
                 {{"host", DefineHost},
                  {"dataset", DefineDataset},
+                 {"table", DefineTable},
                  {"model", DefineModel},
                  {"segment", DefineSegment},
                  {"sampler", DefineSampler},

@@ -8,6 +8,7 @@ namespace gnnd::node {
 
 void DefineHost(Subject& subject);
 void DefineDataset(Subject& subject);
+void DefineTable(Subject& subject);
 void DefineModel(Subject& subject);
 void DefineSegment(Subject& subject);
 void DefineSampler(Subject& subject);

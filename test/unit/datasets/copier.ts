@@ -1,11 +1,23 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, writeSync } from 'node:fs';
 import type { ArrayCopier } from '../../../src/datasets/copy-array.ts';
+import type { TextReader } from '../../../src/datasets/text-batches.ts';
 import type {
   ArrayCopied,
   ArrayCopyHandle,
   ArrayCopyOptions,
+  TextRowsHandle,
 } from '../../../src/native/contract.ts';
+
+/** Native code for which nothing in a large text is plain, so that it is read by rows. */
+export const noText: TextReader = {
+  textRowsOpen: () => ({}) as TextRowsHandle,
+  textRowsRead: async () => ({
+    ...{ numRows: 0, header: null, firstLine: 1, texts: [], oddRows: [], broken: true },
+    ...{ lines: new Uint32Array(), wholes: new Uint32Array(), odd: new Uint32Array() },
+    numbers: new Float32Array(),
+  }),
+};
 
 /** What native code does with an array, in the plainest way: native tests hold that to the same. */
 export function plainCopier(): ArrayCopier & { readonly opened: ArrayCopyOptions[] } {

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { detectFormat } from '../../../src/datasets/detect-format.ts';
 import { folderOf, linesOf, makeFolder, parquet, tryImport } from './workbench.ts';
@@ -110,6 +111,64 @@ describe('a folder of parts', () => {
       'edges.parquet/part-0.parquet': parquet({ source: ['a', 'c'], target: ['b', 'd'] }),
     });
     expect((await tryImport('PARQUET', packed)).digest).toBe((await plain()).digest);
+  });
+
+  test('may say in names of folders what rows have in common, as Hive writes it', async () => {
+    const text = (rows: string) => `id,age\n${rows}\n`;
+    const hive = {
+      'nodes/split=train/label=0/a.csv': text('a,31'),
+      'nodes/split=train/label=1/a.csv.gz': gzipSync(text('b,28')),
+      'nodes/split=val/label=0/a.csv': text('c,45'),
+      'nodes/split=val/label=1/a.csv': text('d,50'),
+      'edges.csv': edges,
+    };
+    const folder = partsOf(hive);
+    expect(await detectFormat(folder, null)).toEqual({ kind: 'format', format: 'CSV' });
+    const { digest } = await tryImport('CSV', folder);
+    expect(digest).toBe((await plain()).digest);
+    const packed = partsOf({
+      'nodes/split=train/label=0/a.parquet': parquet({ id: ['a'], age: [31] }),
+      'nodes/split=train/label=1/a.parquet': parquet({ id: ['b'], age: [28] }),
+      'nodes/split=val/label=0/a.parquet': parquet({ id: ['c'], age: [45] }),
+      'nodes/split=val/label=1/a.parquet': parquet({ id: ['d'], age: [50] }),
+      'edges/part-0.parquet': parquet({ source: ['a'], target: ['b'] }),
+      'edges/part-1.parquet': parquet({ source: ['c'], target: ['d'] }),
+    });
+    expect(await detectFormat(packed, null)).toEqual({ kind: 'format', format: 'PARQUET' });
+    expect((await tryImport('PARQUET', packed)).digest).toBe(digest);
+  });
+
+  test('takes a number in the name of a folder for a feature', async () => {
+    const folder = partsOf({
+      'nodes/at%3A=7/split=__HIVE_DEFAULT_PARTITION__/b.csv': 'id,label\nb,1\n',
+      'nodes/at%3A=2.5/split=train/a.csv': 'id,label\na,0\n',
+      'edges.csv': 'source,target\na,b\n',
+    });
+    const { numbers, story } = await tryImport('CSV', folder);
+    expect(story.feature_names).toEqual(['at:']);
+    expect(numbers('features.npy')).toEqual([2.5, 7]);
+    expect(numbers('train.npy')).toEqual([0]);
+  });
+
+  test('is refused where its folders name different columns, or one of a file', async () => {
+    const part = 'id,label,split,x\na,0,train,1\n';
+    const parts = { 'nodes/a=1/a.csv': part, 'edges.csv': edges };
+    expect(await linesOf('CSV', partsOf({ ...parts, 'nodes/b=1/a.csv': part }))).toEqual([
+      'nodes/b=1/a.csv: is in folders that name b, expected a, as those of nodes/a=1/a.csv',
+    ]);
+    expect(await linesOf('CSV', partsOf({ 'nodes/x=1/a.csv': part, 'edges.csv': edges }))).toEqual([
+      "nodes/x=1/a.csv:1: has the column 'x' twice",
+    ]);
+  });
+
+  test('has no columns but its own where it lies below such a folder', async () => {
+    const columns = { id: ['a', 'b'], label: [0, 1], split: ['train', 'val'], x: [1, 2] };
+    const folder = partsOf({
+      'run=1/nodes.parquet': parquet(columns),
+      'run=1/edges.parquet': parquet({ source: ['a'], target: ['b'] }),
+    });
+    const { story } = await tryImport('PARQUET', join(folder, 'run=1'));
+    expect(story.feature_names).toEqual(['x']);
   });
 
   test('names the part and its line where something is wrong', async () => {

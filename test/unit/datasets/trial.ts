@@ -10,7 +10,6 @@ import {
 import type { NativeValidator } from '../../../src/datasets/read-source.ts';
 import type { OperationRecord } from '../../../src/records/dataset-record.ts';
 import { createMemoryLog } from '../../support/api-fakes.ts';
-import { plainCopier } from './copier.ts';
 import { MemoryStore } from './memory-store.ts';
 import { makeFolder, never, noChoices, tasksWith, trustingValidator } from './workbench.ts';
 
@@ -41,7 +40,7 @@ export function trial(options: TrialOptions = {}): Trial {
     isAlone: options.isAlone ?? true,
     sourcesDir: options.sourcesDir ?? '',
     store: store.face,
-    tasks: killable(tasksWith({ ...plainCopier(), ...(options.native ?? trustingValidator()) })),
+    tasks: killable(tasksWith({ ...trustingValidator(), ...options.native })),
     log,
     clock: systemClock,
   });

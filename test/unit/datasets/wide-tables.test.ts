@@ -1,6 +1,4 @@
-import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { blocksBytesMin, hasBlocks } from '../../../src/datasets/feature-blocks.ts';
 import { firstOf, firstRepeated } from '../../../src/datasets/feature-names.ts';
 import { folderOf, linesOf, tryImport } from './workbench.ts';
 
@@ -70,15 +68,4 @@ test('a message names some columns, and how many more there are', async () => {
   expect(line).toMatch(/its header is 'number', 'label', .*'x16' and 4,983 more/);
   expect(firstOf(['a', 'b', 'c'], 2)).toBe('a, b and 1 more');
   expect(firstOf(['a', 'b'], 2)).toBe('a, b');
-});
-
-test('text with too many columns for its size is read by rows', () => {
-  const content = ' '.repeat(blocksBytesMin);
-  const path = join(folderOf({ 'nodes.csv': content }), 'nodes.csv');
-  const table = (columns: number) => ({
-    ...{ parts: [{ path, name: 'nodes.csv', isParquet: false }], types: null, first: [] },
-    ...{ columns: header(columns).split(','), separator: ',' as const, hasDecimalCommas: false },
-  });
-  expect(hasBlocks(table(2000), [1])).toBe(true);
-  expect(hasBlocks(table(20_000), [1])).toBe(false);
 });

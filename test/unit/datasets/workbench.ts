@@ -19,7 +19,7 @@ import type {
   ImportStory,
   Problem,
 } from '../../../src/records/dataset-record.ts';
-import { plainCopier } from './copier.ts';
+import { noText, plainCopier } from './copier.ts';
 
 /** What the tests of importers share: folders that go away, archives, and an import to try. */
 
@@ -187,6 +187,7 @@ export function trustingValidator(): NativeReader & {
   const checked: string[] = [];
   return {
     ...plainCopier(),
+    ...noText,
     checked,
     asked,
     datasetValidate: async (_folder, counts, names) => {
@@ -252,11 +253,11 @@ export async function problemsOf(
   format: ImportFormat,
   source: string,
   featureDtype: FeatureDtype | null = null,
-  { root = '', ...choices }: Partial<ImportChoices> & Pick<Asked, 'root'> = {},
+  { root = '', native = trustingValidator(), ...choices }: Asked = {},
 ): Promise<readonly Problem[]> {
   const folder = makeFolder();
   const signal = never;
-  const tasks = tasksWith(trustingValidator());
+  const tasks = tasksWith(native);
   const progress = () => undefined;
   try {
     await runImport({
@@ -278,7 +279,7 @@ export async function linesOf(
   format: ImportFormat,
   source: string,
   featureDtype: FeatureDtype | null = null,
-  asked: Partial<ImportChoices> & Pick<Asked, 'root'> = {},
+  asked: Asked = {},
 ): Promise<string[]> {
   const problems = await problemsOf(format, source, featureDtype, asked);
   return problems.map((found) => `${found.path}: ${found.description}`);

@@ -19,6 +19,7 @@ export const coreRanks: Readonly<Record<string, number>> = {
   graph: 3,
   draw: 2,
   metric: 1,
+  table: 1,
   vec: 1,
   device: 1,
   base: 0,

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// Rows of a file of text (RFC 4180, or fields by blanks) as columns of numbers and texts, from
+// pieces of the file as they come. What is plain is read here; any other row is handed out as it
+// stands, for a reader that can say what is wrong with it.
+
+namespace gnnd {
+
+enum class ColumnKind {
+  kSkip,
+  kText,
+  kNumber,  // a decimal number that is finite in float32, or true or false
+  kWeight,  // a decimal number of 0 or more, which is not 0 in float32 alone
+  kWhole,   // decimal digits without a zero in front, below 2^32 - 1
+};
+
+struct TextRowsOptions {
+  std::string separator;  // one character; a blank means as many blanks and tabs as there are
+  std::string comments;   // lines that begin with one of these characters are left out
+  bool header = true;     // the first row is no data
+  // Of lists: blanks around fields are no part of them, and fields behind the last column are
+  // ignored.
+  bool list = false;
+  bool decimal_commas = false;
+  std::vector<ColumnKind> columns;
+};
+
+// Several columns of one kind stand row after row, in their order.
+struct TextBatch {
+  uint64_t num_rows = 0;
+  std::optional<std::string> header;  // once, as it stands
+  uint64_t first_line = 0;            // where the first row begins, from 1
+  std::vector<uint32_t> lines;        // where each row begins, from the first line
+  std::vector<uint32_t> wholes;
+  std::vector<float> numbers;
+  std::vector<std::string> texts;  // one a column of texts: those of all rows, by line feeds
+  // Rows that are not plain: their numbers are 0, and their texts empty.
+  std::vector<uint32_t> odd;
+  std::vector<std::string> odd_rows;
+  // The text is not UTF-8, or has a record without an end: the columns are worth nothing.
+  bool broken = false;
+};
+
+class TextRows {
+ public:
+  // Beyond this a quote was not closed.
+  static constexpr size_t kRecordBytesMax = size_t{16} << 20;
+
+  explicit TextRows(TextRowsOptions options);
+
+  // The rows that end in `more`, the next piece of the text; it ends with the last one.
+  TextBatch Read(std::string_view more, bool is_last);
+
+ private:
+  // Where a row's values go.
+  struct Row {
+    uint32_t* wholes;
+    float* numbers;
+    std::string_view* texts;
+  };
+
+  template <bool kList>
+  const char* ReadPlain(const char* at, const char* end, Row row) const;
+  template <bool kList>
+  const char* ReadText(const char* at, const char* end, bool quoted, std::string_view* text) const;
+  const char* ReadNumber(const char* at, const char* end, ColumnKind kind, float* value) const;
+  template <bool kList>
+  const char* NextField(const char* at, bool quoted, bool is_last_column) const;
+  void Add(const char* at, const char* record_end, TextBatch* batch);
+  bool IsBlank(char c) const { return c == ' ' || (c == '\t' && separator_ != '\t'); }
+  bool IsSkipped(const char* at, const char* record_end) const;
+
+  const TextRowsOptions options_;
+  const char separator_;
+  const bool by_blanks_;
+  size_t num_wholes_ = 0;
+  size_t num_numbers_ = 0;
+  bool header_is_due_;
+  bool is_start_ = true;
+  uint64_t line_ = 1;         // of what follows in the text
+  std::string text_;          // what was not read yet
+  uint64_t rows_before_ = 0;  // of the last batch: what the next one may have
+  std::vector<std::string_view> row_texts_;
+};
+
+}  // namespace gnnd
