@@ -16,8 +16,8 @@ export interface CsvRow {
 
 /** Rows with many features are long; beyond this a quote was not closed. */
 const recordCharsMax = 16 << 20;
-/** What native code reads at once. */
-const pieceBytes = 1 << 21;
+/** What native code reads at once: so few rows that what they are made of is soon gone again. */
+const pieceBytes = 1 << 19;
 /** Rows that tell how fields are separated. */
 const sniffedRows = 50;
 const byteOrderMark = '\ufeff';
@@ -93,7 +93,7 @@ export class CsvFile {
     if (last.length > 0) yield last;
   }
 
-  /** Its text as bytes, unpacked, in pieces of some MiB. */
+  /** Its text as bytes, unpacked, in pieces of half a MiB or more. */
   async *pieces(): AsyncGenerator<Uint8Array> {
     this.#read = 0;
     let waiting: Uint8Array[] = [];

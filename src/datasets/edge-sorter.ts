@@ -54,6 +54,8 @@ const firstEntries = 1 << 12;
 const bucketsMax = 1 << 14;
 /** Rows that are sorted at once: they take memory also where they are empty. */
 const rowsMax = 1 << 22;
+/** Keys of a row that are sorted by insertion. */
+const insertedMax = 32;
 const conflictsKept = 20;
 const wordBytes = Uint32Array.BYTES_PER_ELEMENT;
 const int32Ids = 2 ** 31;
@@ -71,8 +73,9 @@ export class EdgeSorter {
   readonly #entriesMax: number;
   /** Row, column; and line and weight (its bits) where edges have weights. */
   readonly #words: 2 | 4;
-  /** Rows of a bucket. */
+  /** Rows of a bucket, a power of two, and which one. */
   readonly #span: number;
+  readonly #shift: number;
   readonly #buckets: number;
   readonly #runs: Run[] = [];
   readonly #weight = new Float32Array(1);
@@ -87,7 +90,8 @@ export class EdgeSorter {
     this.#options = options;
     this.#entriesMax = options.entriesMax ?? defaultEntriesMax;
     this.#words = options.isWeighted ? 4 : 2;
-    this.#span = Math.max(1, Math.ceil(options.numNodes / bucketsMax));
+    this.#shift = Math.ceil(Math.log2(Math.max(1, options.numNodes / bucketsMax)));
+    this.#span = 2 ** this.#shift;
     this.#buckets = Math.ceil(options.numNodes / this.#span);
     this.#held = new Uint32Array(firstEntries * this.#words);
   }
@@ -117,8 +121,8 @@ export class EdgeSorter {
   }): void {
     const { sources, targets, weights, lineOf } = block;
     for (let at = 0; at < sources.length; at += 1) {
-      const weight = weights?.[at] ?? 0;
-      this.add(sources[at] ?? 0, targets[at] ?? 0, weight, weights === null ? 0 : lineOf(at));
+      const line = weights === null ? 0 : lineOf(at);
+      this.add(sources[at] ?? 0, targets[at] ?? 0, weights?.[at] ?? 0, line);
     }
   }
 
@@ -172,11 +176,12 @@ export class EdgeSorter {
   /** Held entries by bucket, in the order in which they came. */
   #sortHeld(): { readonly sorted: Uint32Array; readonly starts: Uint32Array } {
     const words = this.#words;
+    const shift = this.#shift;
     const held = this.#held;
     const length = this.#heldEntries * words;
     const starts = new Uint32Array(this.#buckets + 1);
     for (let at = 0; at < length; at += words) {
-      const bucket = Math.floor((held[at] ?? 0) / this.#span);
+      const bucket = (held[at] ?? 0) >>> shift;
       starts[bucket + 1] = (starts[bucket + 1] ?? 0) + 1;
     }
     for (let bucket = 0; bucket < this.#buckets; bucket += 1) {
@@ -185,9 +190,14 @@ export class EdgeSorter {
     const next = starts.slice();
     const sorted = new Uint32Array(length);
     for (let at = 0; at < length; at += words) {
-      const bucket = Math.floor((held[at] ?? 0) / this.#span);
+      const bucket = (held[at] ?? 0) >>> shift;
       const place = words * (next[bucket] ?? 0);
-      for (let word = 0; word < words; word += 1) sorted[place + word] = held[at + word] ?? 0;
+      sorted[place] = held[at] ?? 0;
+      sorted[place + 1] = held[at + 1] ?? 0;
+      if (words === 4) {
+        sorted[place + 2] = held[at + 2] ?? 0;
+        sorted[place + 3] = held[at + 3] ?? 0;
+      }
       next[bucket] = (next[bucket] ?? 0) + 1;
     }
     return { sorted, starts };
@@ -272,7 +282,8 @@ export class EdgeSorter {
       for (let row = 0; row < numRows; row += 1) {
         const start = starts[row] ?? 0;
         const end = starts[row + 1] ?? 0;
-        if (end - start > 1) keys.subarray(start, end).sort();
+        if (end - start > insertedMax) keys.subarray(start, end).sort();
+        else insertionSort(halves, start, end);
       }
     }
     return this.#compact(firstRow, { starts, halves, found });
@@ -325,6 +336,21 @@ export class EdgeSorter {
   #addConflict(line: number, earlier: number): void {
     this.conflictCount += 1;
     if (this.conflicts.length < conflictsKept) this.conflicts.push({ line, earlier });
+  }
+}
+
+/** Sorts keys by their columns, where so few are in a row that a call would take longer. */
+function insertionSort(halves: Uint32Array, start: number, end: number): void {
+  for (let key = start + 1; key < end; key += 1) {
+    const entry = halves[2 * key] ?? 0;
+    const column = halves[2 * key + 1] ?? 0;
+    let at = key;
+    for (; at > start && (halves[2 * at - 1] ?? 0) > column; at -= 1) {
+      halves[2 * at] = halves[2 * at - 2] ?? 0;
+      halves[2 * at + 1] = halves[2 * at - 1] ?? 0;
+    }
+    halves[2 * at] = entry;
+    halves[2 * at + 1] = column;
   }
 }
 

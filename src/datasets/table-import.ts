@@ -72,7 +72,7 @@ export async function storeNodes(
   }
   if (nodes.splits !== null) {
     for (const name of splitNames) {
-      await writer.write(name, BigInt64Array.from(nodes.splits[name].toArray(), BigInt));
+      await writer.write(name, asInt64(nodes.splits[name].toArray()));
     }
   }
   const names = nodes.ids.lines();
@@ -85,6 +85,14 @@ export async function storeNodes(
     classNames,
     featureNames: nodes.featureNames,
   };
+}
+
+/** Little-endian, as every host here is. */
+function asInt64(numbers: Uint32Array): BigInt64Array {
+  const wide = new BigInt64Array(numbers.length);
+  const halves = new Uint32Array(wide.buffer);
+  for (let at = 0; at < numbers.length; at += 1) halves[2 * at] = numbers[at] ?? 0;
+  return wide;
 }
 
 /** Labels of a graph that has none: completeDataset writes labels that no node has. */
@@ -267,6 +275,8 @@ function addId(table: Table, row: TableRow, field: Field | undefined, ids: NodeI
 /** The split of each node: a column of texts, columns of masks, or both, which must agree. */
 class NodeSplits {
   readonly #table: Table;
+  /** What texts say, of which there are few. */
+  readonly #known = new Map<string, SplitName | null>();
   readonly #columns: NodeColumns;
   readonly #nodes: Splits = {
     train: new NumberList((capacity) => new Uint32Array(capacity)),
@@ -312,9 +322,13 @@ class NodeSplits {
 
   #named(row: TableRow, field: Field): SplitName | null {
     const text = textOf(field);
-    if (text.trim() === '') return null;
-    const split = splitOfText(text);
-    if (split !== null) return split;
+    const known = this.#known.get(text);
+    if (known !== undefined) return known;
+    const split = text.trim() === '' ? null : splitOfText(text);
+    if (split !== null || text.trim() === '') {
+      this.#known.set(text, split);
+      return split;
+    }
     const what = `has the split '${shown(text)}', expected train, val, test or nothing`;
     this.#table.problem(row, what, 'with a split that is none');
     return null;
