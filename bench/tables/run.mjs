@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 // Imports of large tables: `npm run bench -- tables [--rows 10000] [--columns 2000] [--edges 1]
-// [--ids texts|numbers] [--before DIST] [--folder DIR]`. Makes one random graph as tables in CSV and
-// in Parquet and reads them in a process of its own each, without the check that ends an import:
-// seconds, seconds of processor time, and MB of the source for each of these. DIST is the build of
-// another revision (its `dist`), which takes its turns beside this one in the same run. Medians of
-// three; digests must agree.
+// [--ids texts|numbers] [--before DIST] [--folder DIR]`. Makes one random graph as tables in CSV
+// and in Parquet and reads them in a process of its own each, without the check that ends an
+// import: seconds, seconds of processor time, and MB of the source for each of these. DIST is the
+// build of another revision (its `dist`), which takes its turns beside this one in the same run.
+// Medians of three; digests must agree.
 import { spawnSync } from 'node:child_process';
 import {
   appendFileSync,

@@ -1,5 +1,5 @@
 import type { DuckDBDataChunk, DuckDBVector } from '@duckdb/node-api';
-import { chunksOf, quotedName, quotedText } from './duckdb.ts';
+import { chunksBeside, inQueries, quotedName, quotedText } from './duckdb.ts';
 import {
   fieldOf,
   isNumberList,
@@ -67,10 +67,26 @@ export async function* featureBlocks(
 ): AsyncGenerator<FeatureBlock> {
   let rows = 0;
   try {
+    const groups = inQueries(wanted.features).map((features) => ({
+      ...{ features, width: features.reduce((sum, at) => sum + widthOf(table, at), 0) },
+    }));
     for (const part of table.parts) {
-      for await (const chunk of chunksOf(partQuery(part, table, wanted), signal)) {
-        yield blockOf(chunk, wanted, rows);
-        rows += chunk.rowCount;
+      const queries = groups.map((group, index) => {
+        const fields = index === 0 ? wanted.fields : [];
+        return partQuery(part, table, { ...group, fields });
+      });
+      for await (const chunks of chunksBeside(queries, signal)) {
+        const [first] = chunks;
+        if (first === undefined) continue;
+        const features = chunks.map((chunk, index) => {
+          const at = index === 0 ? wanted.fields.length : 0;
+          return featuresOf(chunk, at, groups[index]?.width ?? 0);
+        });
+        yield {
+          rows: rowsIn(first, wanted.fields, rows),
+          features: joined(features, wanted, first),
+        };
+        rows += first.rowCount;
       }
     }
   } catch (error) {
@@ -85,21 +101,54 @@ interface ArrayVector extends DuckDBVector {
   readonly childData: { readonly items: Float32Array };
 }
 
-function blockOf(chunk: DuckDBDataChunk, { fields, width }: Wanted, before: number): FeatureBlock {
-  const vector = chunk.getColumnVector(fields.length) as unknown as ArrayVector;
+/** Numbers of a row in a column. */
+function widthOf({ types, first }: BlockTable, at: number): number {
+  if (!isNumberList(types[at] ?? '')) return 1;
+  return (first[0]?.fields[at] as readonly Field[] | undefined)?.length ?? 0;
+}
+
+function featuresOf(chunk: DuckDBDataChunk, column: number, width: number): Float32Array {
+  const vector = chunk.getColumnVector(column) as unknown as ArrayVector;
   for (let row = 0; row < chunk.rowCount; row += 1) {
     if (!vector.validity.itemValid(row)) throw new NeedsRows('a list of another length');
   }
   // The library's memory: it is gone with the next chunk.
   const features = vector.childData.items.slice(0, width * chunk.rowCount);
   if (!areFinite(features)) throw new NeedsRows('no finite number');
+  return features;
+}
+
+/** Features of several queries, row after row. */
+function joined(
+  groups: readonly Float32Array[],
+  { width }: Wanted,
+  { rowCount }: DuckDBDataChunk,
+): Float32Array {
+  const [first] = groups;
+  if (groups.length === 1 && first !== undefined) return first;
+  const whole = new Float32Array(rowCount * width);
+  for (let row = 0; row < rowCount; row += 1) {
+    let at = row * width;
+    for (const group of groups) {
+      const own = group.length / rowCount;
+      whole.set(group.subarray(row * own, (row + 1) * own), at);
+      at += own;
+    }
+  }
+  return whole;
+}
+
+function rowsIn(
+  chunk: DuckDBDataChunk,
+  fields: readonly number[],
+  before: number,
+): readonly BlockRow[] {
   const columns = fields.map((_, at) => chunk.getColumnVector(at));
-  const rows = Array.from({ length: chunk.rowCount }, (_, row) => {
+  return Array.from({ length: chunk.rowCount }, (_, row) => {
     const found: Field[] = [];
     for (const [index, at] of fields.entries()) found[at] = fieldOf(columns[index]?.getItem(row));
     return { line: before + row + 1, fields: found };
   });
-  return { rows, features };
 }
 
 /** Zero times a number that is finite is zero; of others the sum of these is NaN. */
@@ -128,7 +177,7 @@ function partQuery(
     const lists = features.map((at) => {
       if (!isNumberList(typeOf(at))) return `[${number(at)}]`;
       const list = `TRY_CAST(${nameOf(at)} AS FLOAT[])`;
-      const length = (table.first[0]?.fields[at] as readonly Field[] | undefined)?.length ?? 0;
+      const length = widthOf(table, at);
       const whole = `list_transform(${list}, lambda x: coalesce(x, ${nothing}))`;
       return `CASE WHEN len(${list}) = ${length} THEN ${whole} END`;
     });

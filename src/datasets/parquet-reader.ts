@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import type { DuckDBVector } from '@duckdb/node-api';
 import { messageOf } from '../base/errors.ts';
 import { openSource } from './byte-streams.ts';
-import { chunksOf, quotedName, quotedPath, rowsOf } from './duckdb.ts';
+import { chunksBeside, inQueries, quotedName, quotedPath, rowsOf } from './duckdb.ts';
 import { badFile, formatCount } from './problems.ts';
 import type { Field } from './table-columns.ts';
 
@@ -63,8 +63,7 @@ export class ParquetFile {
     // A file that is not there, or no regular one, is said as everywhere.
     await (await openSource(path)).close();
     try {
-      const described = await rowsOf(`DESCRIBE SELECT * FROM ${parquetSource([path])}`, signal);
-      const columns = described.map(([name, type]) => ({ name: String(name), type: String(type) }));
+      const columns = (await plainColumns(path, signal)) ?? (await describedColumns(path, signal));
       const counted = `SELECT count(*) FROM ${parquetSource([path])}`;
       const [[count] = []] = await rowsOf(counted, signal);
       return new ParquetFile(path, columns, Number(count), signal);
@@ -103,19 +102,26 @@ export class ParquetFile {
   }
 
   async *#select(columns: readonly number[], limit: string): AsyncGenerator<ParquetRow[]> {
-    const selected = columns.map((at) => selectedAs(this.columns[at] ?? '', this.types[at] ?? ''));
-    const list = ['1', ...selected].join(', ');
-    const sql = `SELECT ${list} FROM ${parquetSource([this.#path])} ${limit}`;
+    const queries = inQueries(columns).map((some) => {
+      const selected = some.map((at) => selectedAs(this.columns[at] ?? '', this.types[at] ?? ''));
+      const list = ['1', ...selected].join(', ');
+      return `SELECT ${list} FROM ${parquetSource([this.#path])} ${limit}`;
+    });
     let before = 0;
     try {
-      for await (const chunk of chunksOf(sql, this.#signal)) {
-        const found = columns.map((_, index) => fieldsOf(chunk.getColumnVector(index + 1)));
-        const rows = Array.from({ length: chunk.rowCount }, (_, row) => {
+      for await (const chunks of chunksBeside(queries, this.#signal)) {
+        const found = chunks.flatMap((chunk) =>
+          Array.from({ length: chunk.columnCount - 1 }, (_, index) =>
+            fieldsOf(chunk.getColumnVector(index + 1)),
+          ),
+        );
+        const rowCount = chunks[0]?.rowCount ?? 0;
+        const rows = Array.from({ length: rowCount }, (_, row) => {
           const fields = new Array<Field>(this.columns.length).fill('');
           for (const [index, at] of columns.entries()) fields[at] = found[index]?.[row] ?? '';
           return { line: before + row + 1, fields };
         });
-        before += chunk.rowCount;
+        before += rowCount;
         yield rows;
       }
     } catch (error) {
@@ -151,6 +157,38 @@ export class ParquetFile {
     const what = `cannot be read after row ${formatCount(rows)}: ${why}${remedy}`;
     return badFile(this.name, what);
   }
+}
+
+/**
+ * The columns as the file's end lists them, where all are plain; null where one is a list, or may
+ * have another name or type in queries.
+ */
+async function plainColumns(
+  path: string,
+  signal: AbortSignal,
+): Promise<readonly ParquetColumn[] | null> {
+  const facts = 'name, duckdb_type, num_children, repetition_type, converted_type';
+  const sql = `SELECT ${facts} FROM parquet_schema(${quotedPath(path)})`;
+  const [, ...listed] = await rowsOf(sql, signal);
+  const names = new Set(listed.map(([name]) => String(name).toLowerCase()));
+  const arePlain = listed.every(
+    ([, type, children, repetition, converted]) =>
+      type !== null && children === null && repetition !== 'REPEATED' && converted !== 'JSON',
+  );
+  if (!arePlain || names.size < listed.length || listed.length === 0) return null;
+  return listed.map(([name, type]) => ({
+    name: String(name),
+    type: type === 'BLOB' ? 'VARCHAR' : String(type),
+  }));
+}
+
+/** The columns as the library finds them, in a time that grows with the square of their number. */
+async function describedColumns(
+  path: string,
+  signal: AbortSignal,
+): Promise<readonly ParquetColumn[]> {
+  const described = await rowsOf(`DESCRIBE SELECT * FROM ${parquetSource([path])}`, signal);
+  return described.map(([name, type]) => ({ name: String(name), type: String(type) }));
 }
 
 /**

@@ -8,6 +8,7 @@ import {
   hasBlocks,
   NeedsRows,
 } from '../../../src/datasets/feature-blocks.ts';
+import { ParquetFile } from '../../../src/datasets/parquet-reader.ts';
 import { makeFolder, never, parquet, tryImport } from './workbench.ts';
 
 /** Large Parquet files of nodes, whose features come in blocks. */
@@ -53,6 +54,29 @@ describe('blocks', () => {
     const randomSplit = { validation: 0, test: 0, randomSeed: 0 };
     const { numbers } = await tryImport('PARQUET', folder, { randomSplit });
     expect(numbers('features.npy')).toEqual([1, 2, 4]);
+  });
+
+  test('are read of very many columns by several queries, by rows as well', async () => {
+    const columns = 2500;
+    const names = Array.from({ length: columns }, (_, at) => `f${at}`);
+    const numberAt = (row: number, at: number) => row * 1000 + at + 0.25;
+    const features = Object.fromEntries(
+      names.map((name, at) => [name, [0, 1].map((row) => numberAt(row, at))]),
+    );
+    const path = join(makeFolder(), 'nodes.parquet');
+    writeFileSync(path, parquet({ id: ['a', 'b'], ...features }));
+    const table = {
+      ...{ columns: ['id', ...names], types: ['VARCHAR', ...names.map(() => 'DOUBLE')], first: [] },
+      parts: [{ path, name: 'nodes.parquet', isParquet: true, keys: [] }],
+    };
+    const all = names.map((_, at) => at + 1);
+    const expected = ['a', 'b'].map((id, row) => [id, ...names.map((_, at) => numberAt(row, at))]);
+    expect(await read(table, all)).toEqual(expected);
+    const file = await ParquetFile.open(path, never);
+    expect(file.types).toEqual(table.types);
+    const rows: unknown[] = [];
+    for await (const batch of file.rows()) rows.push(...batch.map(({ fields }) => fields));
+    expect(rows).toEqual(expected);
   });
 
   test('of Parquet end where a number is missing', async () => {
