@@ -6,6 +6,7 @@ import { fileWriter, ParquetWriter } from 'hyparquet-writer';
 import { syncFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import { fileLines } from '../datasets/byte-streams.ts';
 import type { ReportProgress } from '../datasets/import-context.ts';
+import type { OutputKind } from '../native/contract.ts';
 import type { DatasetTask } from '../spec/job-spec.ts';
 
 /**
@@ -21,10 +22,9 @@ export interface PublishOptions {
   readonly names: string | null;
   /** What the dataset calls its classes, by number; null: it has no names. */
   readonly classNames: readonly string[] | null;
-  readonly logits: boolean;
-  readonly probabilities: boolean;
+  /** What Trainers wrote, a .npy file each, in the order of the columns. */
+  readonly outputs: readonly OutputKind[];
   readonly rows: number;
-  readonly classes: number;
   /** What the model has learnt: a prediction is a class, or a number a label or target. */
   readonly learnt: DatasetTask;
   /** What inference.json says beside the files. */
@@ -39,7 +39,7 @@ export interface Published {
 const manifestName = 'inference.json';
 const parquetName = 'predictions.parquet';
 const csvName = 'predictions.csv';
-const arrayNames = ['nodes', 'predictions', 'logits', 'probabilities'] as const;
+const arrayNames = ['nodes', 'predictions', 'logits', 'probabilities', 'embeddings'] as const;
 
 /** Tried again, it makes the same. Rejects with the system's error. */
 export async function publishPredictions(
@@ -95,46 +95,50 @@ interface Rows {
   readonly nodes: BigInt64Array;
   /** Null where the dataset has no names. */
   readonly ids: readonly string[] | null;
-  /** Null where they are among the wide ones. */
+  /** Null where they are among the wide ones, and where nothing is predicted. */
   readonly predictions: BigInt64Array | null;
   /** Names of `predictions`; null where there are none, or classes have no names. */
   readonly called: readonly string[] | null;
-  /** By the names of columns: [count][classes]. */
+  /** By the names of columns: [count][columns of the array]. */
   readonly wide: ReadonlyMap<string, readonly (readonly number[])[]>;
 }
 
-/** Columns of a number for each class, label or target. */
-function wideNames({ learnt, logits, probabilities }: PublishOptions): readonly string[] {
-  return [
-    ...(learnt === 'CLASSIFICATION' ? [] : ['prediction']),
-    ...(logits ? ['logits'] : []),
-    ...(probabilities ? ['probabilities'] : []),
-  ];
+/** Whether a node has one prediction, its class. */
+function hasClass({ learnt, outputs }: PublishOptions): boolean {
+  return learnt === 'CLASSIFICATION' && outputs.includes('PREDICTIONS');
+}
+
+/** Columns of several numbers a node. */
+function wideNames(options: PublishOptions): readonly string[] {
+  return options.outputs
+    .filter((kind) => kind !== 'PREDICTIONS' || !hasClass(options))
+    .map((kind) => (kind === 'PREDICTIONS' ? 'prediction' : kind.toLowerCase()));
 }
 
 async function* groupsOf(
   options: PublishOptions,
   report: (fraction: number) => void,
 ): AsyncGenerator<Rows> {
-  const { folder, rows, classes, names, classNames } = options;
+  const { folder, rows, names, classNames } = options;
   const wide = wideNames(options);
   const arrays = openArrays(folder, options.learnt);
   const ids = names === null ? null : new Names(names);
-  const most = Math.floor(groupNumbers / (2 + wide.length * classes));
+  const columns = wide.reduce((sum, name) => sum + arrays.columns(name), 0);
+  const most = Math.floor(groupNumbers / (2 + columns));
   const step = Math.max(1, Math.min(rows, most));
   try {
     for (let first = 0; first < rows; first += step) {
       const count = Math.min(step, rows - first);
       report(first / rows);
       const nodes = arrays.nodes(first, count);
-      const predictions = wide.includes('prediction') ? null : arrays.predictions(first, count);
+      const predictions = hasClass(options) ? arrays.predictions(first, count) : null;
       const nameOf = (label: bigint) => classNames?.[Number(label)] ?? '';
       yield {
         ...{ count, nodes, predictions },
         called:
           predictions === null || classNames === null ? null : Array.from(predictions, nameOf),
         ids: ids === null ? null : await ids.of(nodes),
-        wide: new Map(wide.map((name) => [name, arrays.wide(name, first, count, classes)])),
+        wide: new Map(wide.map((name) => [name, arrays.wide(name, first, count)])),
       };
     }
   } finally {
@@ -184,7 +188,7 @@ async function whole(path: string, write: (temporary: string) => Promise<void>):
 
 async function writeParquet(options: PublishOptions, progress: ReportProgress): Promise<void> {
   const wide = wideNames(options);
-  const isOne = options.learnt === 'CLASSIFICATION';
+  const isOne = hasClass(options);
   const isLabels = options.learnt === 'MULTI_LABEL';
   const columns = [
     integerColumn('node'),
@@ -227,11 +231,13 @@ function textColumn(name: string) {
 async function writeCsv(options: PublishOptions, progress: ReportProgress): Promise<void> {
   const wide = wideNames(options);
   const id = options.names === null ? [] : ['id'];
-  const one = options.learnt === 'CLASSIFICATION' ? ['prediction'] : [];
+  const one = hasClass(options) ? ['prediction'] : [];
   const named = one.length > 0 && options.classNames !== null ? ['class'] : [];
+  const arrays = openArrays(options.folder, options.learnt);
   const numbered = (name: string) =>
-    Array.from({ length: options.classes }, (_, label) => `${name}_${label}`);
+    Array.from({ length: arrays.columns(name) }, (_, column) => `${name}_${column}`);
   const columns = ['node', ...id, ...one, ...named, ...wide.flatMap(numbered)];
+  arrays.close();
   await whole(join(options.folder, csvName), async (temporary) => {
     const file = await open(temporary, 'w', 0o640);
     try {
@@ -286,11 +292,18 @@ function openArrays(folder: string, learnt: DatasetTask) {
     fds.set(name, fd);
     return fd;
   };
+  const headerOf = (name: string) => {
+    const head = Buffer.alloc(10);
+    readSync(open(name), head, 0, head.length, 0);
+    const header = Buffer.alloc(head.readUInt16LE(8));
+    readSync(open(name), header, 0, header.length, head.length);
+    const [, columns = '1'] = /\(\d+, (\d+)\)/.exec(header.toString('latin1')) ?? [];
+    return { dataAt: head.length + header.length, columns: Number(columns) };
+  };
+  const fileOf = (name: string) => (name === 'prediction' ? 'predictions' : name);
   const bytesAt = (name: string, first: number, count: number, itemBytes: number) => {
     const fd = open(name);
-    const head = Buffer.alloc(10);
-    readSync(fd, head, 0, head.length, 0);
-    const dataAt = head.length + head.readUInt16LE(8);
+    const { dataAt } = headerOf(name);
     const bytes = new Uint8Array(count * itemBytes);
     for (let done = 0; done < bytes.length; ) {
       const got = readSync(fd, bytes, done, bytes.length - done, dataAt + first * itemBytes + done);
@@ -307,13 +320,16 @@ function openArrays(folder: string, learnt: DatasetTask) {
         ? integers('nodes', first, count)
         : BigInt64Array.from({ length: count }, (_, row) => BigInt(first + row)),
     predictions: (first: number, count: number) => integers('predictions', first, count),
-    wide: (name: string, first: number, count: number, classes: number) => {
+    /** Numbers of a row, by the name of its column. */
+    columns: (name: string) => headerOf(fileOf(name)).columns,
+    wide: (name: string, first: number, count: number) => {
       const isBits = name === 'prediction' && learnt === 'MULTI_LABEL';
       const Values = isBits ? Uint8Array : Float32Array;
-      const file = name === 'prediction' ? 'predictions' : name;
-      const values = new Values(bytesAt(file, first, count, classes * Values.BYTES_PER_ELEMENT));
+      const file = fileOf(name);
+      const { columns } = headerOf(file);
+      const values = new Values(bytesAt(file, first, count, columns * Values.BYTES_PER_ELEMENT));
       return Array.from({ length: count }, (_, row) =>
-        Array.from(values.subarray(row * classes, (row + 1) * classes)),
+        Array.from(values.subarray(row * columns, (row + 1) * columns)),
       );
     },
     close: () => {

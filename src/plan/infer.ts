@@ -1,4 +1,4 @@
-import type { CoreAddon, DatasetCounts, SegmentSpec } from '../native/contract.ts';
+import type { CoreAddon, DatasetCounts, OutputChoice, SegmentSpec } from '../native/contract.ts';
 import type { InferencePlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { EvaluationPlan } from './evaluation-plan.ts';
@@ -59,11 +59,12 @@ function sizesOf(
   layout: JobLayout,
   { native, counts }: MemoryFacts,
 ): InferencePlan {
-  const { nodes: which, outputs, formats, classes } = spec.inference;
+  const { nodes: which, formats } = spec.inference;
   const nodes = nodesOf(spec, counts);
   const { chunks, scratchBytes } = predictionSizesOf(native, layout, { spec, counts, nodes });
   const isOfAll = which === 'ALL' || which === 'LISTED';
-  const rowOutput = 16 + outputs.length * classes * Float32Array.BYTES_PER_ELEMENT;
+  const widths = outputsOf(spec).map((output) => widthOf(output, spec, layout));
+  const rowOutput = 16 + widths.reduce((sum, width) => sum + width, 0);
   return {
     nodes,
     chunks,
@@ -71,6 +72,34 @@ function sizesOf(
     scratchBytes,
     propagationBytes: isOfAll ? batches.propagationBytes(spec, counts) : 0,
   };
+}
+
+/** Files of an inference in the order of columns, and the layers, from 0, that they are made of. */
+export function outputsOf({
+  inference: { outputs, layer },
+  model,
+}: Pick<JobSpec, 'inference' | 'model'>): readonly OutputChoice[] {
+  const logits = { layer: model.layers - 1 };
+  const predicts = outputs.length === 0 || outputs.some((output) => output !== 'EMBEDDINGS');
+  return [
+    ...(predicts ? [{ kind: 'PREDICTIONS', ...logits } as const] : []),
+    ...(['LOGITS', 'PROBABILITIES'] as const)
+      .filter((kind) => outputs.includes(kind))
+      .map((kind) => ({ kind, ...logits })),
+    ...(outputs.includes('EMBEDDINGS') ? [{ kind: 'EMBEDDINGS', layer: layer - 1 } as const] : []),
+  ];
+}
+
+/** Bytes of a node in a file, at most; of a TORCHSCRIPT model that was not probed yet a guess. */
+function widthOf(
+  { kind, layer }: OutputChoice,
+  { inference: { classes }, model }: JobSpec,
+  { manifest: { widths } }: JobLayout,
+): number {
+  if (kind === 'PREDICTIONS') return classes * Float32Array.BYTES_PER_ELEMENT;
+  const hidden = widths[layer] ?? model.hiddenDim;
+  const columns = layer + 1 === model.layers ? classes : hidden;
+  return columns * Float32Array.BYTES_PER_ELEMENT;
 }
 
 /** Nodes to be predicted; at most, where they are listed. */

@@ -8,7 +8,7 @@ import { canonicalJson } from '../base/ids.ts';
 import { featureNamesOf } from '../datasets/feature-names.ts';
 import { parametersOf } from '../files/checkpoint.ts';
 import type { CoreAddon, PredictionOptions } from '../native/contract.ts';
-import { type JobLayout, nodesOf } from '../plan/plan.ts';
+import { type JobLayout, nodesOf, outputsOf } from '../plan/plan.ts';
 import type { DatasetManifest } from '../records/dataset-record.ts';
 import type { JobResult } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
@@ -39,8 +39,7 @@ export const noPrediction: PredictionOptions = {
   folder: '',
   task: 'CLASSIFICATION',
   nodes: 'ALL',
-  logits: false,
-  probabilities: false,
+  outputs: [],
 };
 
 /** Opens the file of hidden rows; the caller closes it. */
@@ -81,7 +80,7 @@ export async function beginInference(
   { layout, trained, task }: { layout: JobLayout; trained: TrainedModel; task: TaskOptions },
 ): Promise<InferenceWork> {
   const { spec, dataset, inferenceFolder: folder, predictionsFolder } = input;
-  const { nodes, outputs } = spec.inference;
+  const { nodes } = spec.inference;
   let parameters: Float32Array;
   try {
     parameters = parametersOf(layout.manifest, trained.file);
@@ -113,8 +112,7 @@ export async function beginInference(
       folder,
       task: spec.inference.task,
       nodes: nodes === 'VALIDATION' ? 'VAL' : nodes,
-      logits: outputs.includes('LOGITS'),
-      probabilities: outputs.includes('PROBABILITIES'),
+      outputs: outputsOf(spec),
     },
   };
 }
@@ -175,6 +173,7 @@ function factsOf(
     nodes: inference.nodes.toLowerCase(),
     rows: nodes,
     classes: inference.classes,
+    ...(inference.layer === 0 ? {} : { layer: inference.layer }),
     ...(classNames === null ? {} : { class_names: classNames }),
     ...(inference.task === 'CLASSIFICATION' ? {} : { task: inference.task }),
   };
@@ -191,11 +190,11 @@ export async function publishPredictions(
 ): Promise<JobResult> {
   const { inferenceFolder, predictionsFolder, spec } = input;
   const out = join(inferenceFolder, 'out');
-  const { formats, classes, task: learnt, parametersSha256 } = spec.inference;
-  const { logits, probabilities } = prediction;
+  const { formats, task: learnt, parametersSha256 } = spec.inference;
+  const outputs = prediction.outputs.map(({ kind }) => kind);
   const classNames = await classNamesOf(input);
   const facts = factsOf(input, nodes, classNames);
-  const wanted = { formats, classNames, logits, probabilities, rows: nodes, classes, learnt };
+  const wanted = { formats, classNames, outputs, rows: nodes, learnt };
   const options = { folder: out, names: namesOf(input), ...wanted, facts };
   const answer = await runTask({ role: 'PUBLISH', options }, task).catch((error: unknown) => {
     if (!(error instanceof TaskError) || error.code !== 'DISK_FULL') throw error;

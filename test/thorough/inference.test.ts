@@ -79,7 +79,7 @@ async function gnnctl(...args: readonly string[]) {
 }
 
 const everything = {
-  outputs: [InferenceOutput.LOGITS, InferenceOutput.PROBABILITIES],
+  outputs: [...[InferenceOutput.LOGITS, InferenceOutput.PROBABILITIES, InferenceOutput.EMBEDDINGS]],
   formats: [InferenceFormat.NPY, InferenceFormat.PARQUET],
 };
 
@@ -141,6 +141,7 @@ function expectEqual(found: { readonly [key: string]: number } | null, nodes: nu
   expect(found).toMatchObject({ nodes, classes: 0 });
   expect(found['logits']).toBeLessThan(1e-4 * Math.max(1, found['largest'] ?? 0));
   expect(found['probabilities']).toBeLessThan(1e-4);
+  expect(found['embeddings']).toBeLessThan(1e-4);
 }
 
 test.each(Object.keys(models))('%s: all nodes, as a plain PyTorch forward pass', async (id) => {
@@ -253,6 +254,8 @@ test('Parquet holds what the arrays do', async () => {
   expect(rows.map(({ prediction }) => Number(prediction))).toEqual(read('predictions'));
   expect(rows.flatMap(({ logits }) => logits)).toEqual(read('logits'));
   expect(rows.flatMap(({ probabilities }) => probabilities)).toEqual(read('probabilities'));
+  expect(rows.flatMap(({ embeddings }) => embeddings)).toEqual(read('embeddings'));
+  expect(rows[0]?.['embeddings']).toHaveLength(32);
   const sums = rows.map((row) => row['probabilities'].reduce((a: number, b: number) => a + b, 0));
   for (const sum of sums) expect(sum).toBeCloseTo(1, 5);
 });
@@ -307,7 +310,7 @@ test("another dataset is standardised by the training's moments", async () => {
 
 test('gnnctl predicts, and says before what it will take', async () => {
   const out = join(folder, 'taken');
-  const args = ['predict', 'sign', '--nodes', 'all', '--out', out, '--with', 'logits'];
+  const args = ['predict', 'sign', '--nodes', 'all', '--out', out, '--outputs', 'logits'];
   const dry = await gnnctl(...args, '--dry-run');
   expect(dry.exitCode).toBe(0);
   expect(dry.stderr).toMatch(

@@ -61,26 +61,25 @@ Status PredictionFiles::OpenFile(const std::string& path, const std::string& hea
 }
 
 Result<PredictionFiles> PredictionFiles::Open(const PredictionPlace& place, const Nodes& targets,
-                                              const Predictions& predictions) {
-  PredictionFiles files(predictions);
+                                              RowOutputs outputs) {
+  PredictionFiles files;
   const uint64_t rows = targets.nodes.size();
-  const uint64_t outputs = predictions.outputs();
   const std::string out = place.folder + "/out/";
   files.journal_.path = place.folder + "/chunks.bin";
   files.journal_.fd =
       UniqueFd(open(files.journal_.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!files.journal_.fd.valid()) return SystemError(Code::kIo, "opening " + files.journal_.path);
   if (!targets.are_all) GNND_TRY(WriteNodes(out + "nodes.npy", targets.nodes));
-  const uint64_t wide[] = {rows, outputs};
-  const auto rows_of = [&](const char* name, File* file) {
-    return OpenFile(out + name, NpyHeader(NpyType::kFloat32, wide), rows * outputs * sizeof(float),
-                    file);
-  };
-  GNND_TRY(OpenFile(out + "predictions.npy",
-                    NpyHeader(predictions.rule().predicted_type(), predictions.ShapeOf(rows)),
-                    rows * predictions.bytes_per_node(), &files.predictions_));
-  if (place.logits) GNND_TRY(rows_of("logits.npy", &files.logits_));
-  if (place.probabilities) GNND_TRY(rows_of("probabilities.npy", &files.probabilities_));
+  for (std::unique_ptr<RowOutput>& output : outputs) {
+    files.layers_.push_back(output->layer());
+    File file;
+    GNND_TRY(OpenFile(out + output->name(), NpyHeader(output->type(), output->ShapeOf(rows)),
+                      rows * output->bytes_per_node(), &file));
+    files.outputs_.push_back({std::move(output), std::move(file)});
+  }
+  std::ranges::sort(files.layers_);
+  const auto repeated = std::ranges::unique(files.layers_);
+  files.layers_.erase(repeated.begin(), repeated.end());
   return files;
 }
 
@@ -95,38 +94,28 @@ Result<std::optional<uint64_t>> PredictionFiles::Done(uint32_t word) const {
   return std::optional<uint64_t>(mark.rows_and_one - 1);
 }
 
-Status PredictionFiles::Write(uint64_t first, std::span<const float> logits) {
-  const uint64_t outputs = kind_.outputs();
-  const uint64_t rows = logits.size() / outputs;
-  shares_.resize(probabilities_.fd.valid() ? logits.size() : 0);
-  for (uint64_t r = 0; r < rows; ++r) {
-    const auto row = logits.subspan(r * outputs, outputs);
-    if (!std::all_of(row.begin(), row.end(), [](float logit) { return std::isfinite(logit); })) {
+Status PredictionFiles::Write(uint32_t layer, uint64_t first, std::span<const float> rows) {
+  const auto wrong = std::ranges::find_if(rows, [](float value) { return !std::isfinite(value); });
+  uint32_t begun = 0;
+  for (const auto& [output, file] : outputs_) {
+    if (output->layer() != layer) continue;
+    if (begun++ == 1) GNND_FAILPOINT("predict.writing");
+    if (wrong != rows.end()) {
+      const auto at = static_cast<uint64_t>(wrong - rows.begin());
       return Status(Code::kNumericDivergence,
-                    "a logit of row " + std::to_string(first + r) + " is not finite");
+                    "a number of layer " + std::to_string(uint64_t{layer} + 1) + " in row " +
+                        std::to_string(first + at / output->width()) + " is not finite");
     }
-    if (shares_.empty()) continue;
-    const auto shares = std::span(shares_).subspan(r * outputs, outputs);
-    kind_.rule().Probabilities(row, shares);
+    made_.clear();
+    output->Append(rows, &made_);
+    const uint64_t at = file.data_at + first * output->bytes_per_node();
+    GNND_TRY(WriteAt(file.fd.get(), at, made_, file.path));
   }
-  predicted_.clear();
-  kind_.Append(logits, &predicted_);
-  const uint64_t at = first * outputs * sizeof(float);
-  GNND_TRY(WriteAt(predictions_.fd.get(), predictions_.data_at + first * kind_.bytes_per_node(),
-                   predicted_, predictions_.path));
-  GNND_FAILPOINT("predict.writing");
-  if (logits_.fd.valid()) {
-    GNND_TRY(WriteAt(logits_.fd.get(), logits_.data_at + at, std::as_bytes(logits), logits_.path));
-  }
-  if (shares_.empty()) return Status::Ok();
-  return WriteAt(probabilities_.fd.get(), probabilities_.data_at + at,
-                 std::as_bytes(std::span(shares_)), probabilities_.path);
+  return Status::Ok();
 }
 
 Status PredictionFiles::Finish(uint32_t word, uint64_t rows, int scratch) const {
-  for (const File* file : {&predictions_, &logits_, &probabilities_}) {
-    if (file->fd.valid()) GNND_TRY(SyncData(file->fd.get(), file->path));
-  }
+  for (const auto& [output, file] : outputs_) GNND_TRY(SyncData(file.fd.get(), file.path));
   if (scratch >= 0) GNND_TRY(SyncData(scratch, "hidden rows"));
   const uint64_t at = word * sizeof(ChunkMark);
   GNND_FAILPOINT("predict.before_mark");

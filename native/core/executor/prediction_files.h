@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,7 +10,8 @@
 
 #include "core/base/memfd.h"
 #include "core/base/status.h"
-#include "core/executor/predictions.h"
+#include "core/executor/prediction_place.h"
+#include "core/executor/row_outputs.h"
 #include "core/executor/train_work.h"
 #include "core/graph/dataset.h"
 
@@ -18,18 +20,11 @@
 // job, so a repeated chunk writes the same bytes to the same place, and a chunk in the journal is
 // never repeated, not even by a later attempt.
 //
-// In the folder: chunks.bin, the journal; out/predictions.npy, out/logits.npy,
-// out/probabilities.npy, out/nodes.npy, which only become a result once all chunks are done
-// (src/work/inference.ts renames `out`).
+// In the folder: chunks.bin, the journal; in out/ nodes.npy and a file for each output
+// (row_outputs.h), which only become a result once all chunks are done (src/work/inference.ts
+// renames `out`).
 
 namespace gnnd {
-
-struct PredictionPlace {
-  std::string folder;  // exists, and out/ in it; empty: nothing is predicted
-  bool logits = false;
-  bool probabilities = false;
-  Task task = Task::kClassification;  // of the model
-};
 
 // One entry of the journal. All zero: the chunk is not done.
 struct ChunkMark {
@@ -48,15 +43,17 @@ class PredictionFiles {
     bool are_all = false;
   };
   static Result<PredictionFiles> Open(const PredictionPlace& place, const Nodes& targets,
-                                      const Predictions& predictions);
+                                      RowOutputs outputs);
+
+  // The layers whose rows it takes, ascending.
+  const std::vector<uint32_t>& layers() const { return layers_; }
 
   // Rows of a chunk that is done; none if it must be computed. `word` is as in the ledger.
   Result<std::optional<uint64_t>> Done(uint32_t word) const;
 
-  // Writes rows [first, first + logits.size() / outputs): what they predict, and their logits and
-  // probabilities where these are wanted.
-  // kNumericDivergence when a logit is not finite.
-  Status Write(uint64_t first, std::span<const float> logits);
+  // Writes what the outputs make of rows [first, first + rows.size() / their width) of a layer.
+  // kNumericDivergence when a number is not finite.
+  Status Write(uint32_t layer, uint64_t first, std::span<const float> rows);
 
   // Marks a computed chunk. Its rows, and the content of `scratch` (< 0: nothing), reach the disk
   // before the mark.
@@ -88,17 +85,18 @@ class PredictionFiles {
     std::string path;
     uint64_t data_at = 0;  // offset of the first row, after the header
   };
-  explicit PredictionFiles(const Predictions& predictions) : kind_(predictions) {}
+  struct OutputFile {
+    std::unique_ptr<RowOutput> output;
+    File file;
+  };
+  PredictionFiles() = default;
   static Status OpenFile(const std::string& path, const std::string& header, uint64_t bytes,
                          File* file);
 
-  Predictions kind_;
+  std::vector<uint32_t> layers_;
   File journal_;
-  File predictions_;
-  File logits_;         // no descriptor: not requested
-  File probabilities_;  // no descriptor: not requested
-  std::vector<std::byte> predicted_;
-  std::vector<float> shares_;
+  std::vector<OutputFile> outputs_;
+  std::vector<std::byte> made_;  // of one output, at a time
 };
 
 }  // namespace gnnd

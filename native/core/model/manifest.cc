@@ -134,4 +134,14 @@ Result<ParameterManifest> ManifestOf(const ModelSpec& spec) {
   return manifest;
 }
 
+std::vector<uint32_t> WidthsOf(const ModelSpec& spec) {
+  std::vector<uint32_t> widths;
+  for (uint32_t layer = 0; layer < spec.num_layers; ++layer) {
+    widths.push_back(ShapeOf(spec, layer).out);
+  }
+  // SIGN's first layer joins the hops' projections.
+  if (spec.variant == ModelVariant::kConcat) widths.front() *= spec.num_hops + 1;
+  return widths;
+}
+
 }  // namespace gnnd

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "core/base/status.h"
 #include "core/model/model_spec.h"
 
@@ -10,5 +13,8 @@ namespace gnnd {
 // is not a multiple of heads, an option does not belong to the model, or the model is a script,
 // whose tensors stand in its file.
 Result<ParameterManifest> ManifestOf(const ModelSpec& spec);
+
+// Columns of the rows that each layer gives.
+std::vector<uint32_t> WidthsOf(const ModelSpec& spec);
 
 }  // namespace gnnd

@@ -73,6 +73,18 @@ inline constexpr auto kTable<RowOptions> = StructOf(
     Field{"deviceSplits", &RowOptions::device_splits,
           "What a device holds, where that is the tier."});
 
+template <>
+inline constexpr auto kNames<OutputKind> =
+    NamesOf<OutputKind>("OutputKind", {{"PREDICTIONS", OutputKind::kPredictions},
+                                       {"LOGITS", OutputKind::kLogits},
+                                       {"PROBABILITIES", OutputKind::kProbabilities},
+                                       {"EMBEDDINGS", OutputKind::kEmbeddings}});
+
+template <>
+inline constexpr auto kTable<OutputChoice> = StructOf(
+    "OutputChoice", "A file of an inference.", Field{"kind", &OutputChoice::kind},
+    Field{"layer", &OutputChoice::layer, "Whose rows it is made of; 0: nearest the features."});
+
 // Options of inference: the nodes that its Trainers predict instead of evaluating.
 struct PredictionOptions {
   PredictionPlace place;
@@ -86,8 +98,7 @@ inline constexpr auto kTable<PredictionOptions> = StructOf(
           "Of native/core/executor/prediction_files.h; empty: nothing is predicted."},
     Field{"task", [](auto& options) -> auto& { return options.place.task; }, "Of the model."},
     Field{"nodes", &PredictionOptions::nodes, "LISTED: those of targets.npy in the folder."},
-    Field{"logits", [](auto& options) -> auto& { return options.place.logits; }},
-    Field{"probabilities", [](auto& options) -> auto& { return options.place.probabilities; }});
+    Field{"outputs", [](auto& options) -> auto& { return options.place.outputs; }});
 
 // Options of a Trainer's history, besides the memory that Trainers share.
 struct HistoryOptions {
@@ -358,6 +369,8 @@ void DefineTrainer(Subject& subject) {
       .Enum<RowTier>()
       .Enum<DeviceSplits>()
       .Struct<RowOptions>()
+      .Enum<OutputKind>()
+      .Struct<OutputChoice>()
       .Struct<PredictionOptions>()
       .Struct<HistoryOptions>()
       .Struct<ClassWeighting>()

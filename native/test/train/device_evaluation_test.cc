@@ -298,7 +298,9 @@ TEST_CASE("nodes are predicted on a device to the processor's rows") {
       TrainOptions options = OptionsOf(data, ModelType::kGraphSage);
       options.device.device = where;
       options.val_nodes = options.test_nodes = {};
-      options.predictions = {folder.path(), true, false};
+      const uint32_t last = options.model.num_layers - 1;
+      options.predictions = {folder.path(),
+                             {{OutputKind::kLogits, last}, {OutputKind::kEmbeddings, 0}}};
       options.predicts_all = true;
       for (uint32_t v = 0; v < data.labels.size(); ++v) options.predicted_nodes.push_back(v);
       if (sampled) {
@@ -311,9 +313,13 @@ TEST_CASE("nodes are predicted on a device to the processor's rows") {
       const Evaluated evaluated = EvaluateWith(options);
       *on_device = evaluated.on_device;
       REQUIRE(evaluated.status.ok());
-      const auto array = Get(NpyArray::Open(folder.path() + "/out/logits.npy"));
-      const auto values = array.values<float>();
-      return std::vector<float>(values.begin(), values.end());
+      std::vector<float> all;
+      for (const char* name : {"logits.npy", "embeddings.npy"}) {
+        const auto array = Get(NpyArray::Open(folder.path() + "/out/" + name));
+        const auto values = array.values<float>();
+        all.insert(all.end(), values.begin(), values.end());
+      }
+      return all;
     };
     uint64_t there = 0;
     uint64_t here = 0;
@@ -326,7 +332,8 @@ TEST_CASE("nodes are predicted on a device to the processor's rows") {
         CHECK(rows[i] == doctest::Approx(expected[i]).epsilon(0.02));
       }
     }
-    CHECK(rows.size() == data.labels.size() * 4);
+    const uint64_t hidden = OptionsOf(data, ModelType::kGraphSage).model.hidden_dim;
+    CHECK(rows.size() == data.labels.size() * (4 + hidden));
     CHECK(there > 0);
     CHECK(here == 0);
   }

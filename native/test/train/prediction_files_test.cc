@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/executor/eval_scratch.h"
@@ -23,14 +25,21 @@ using test::Partition;
 
 const auto kAlive = [] { return true; };
 
+constexpr uint32_t kLayers = 3;
+
+const std::vector<OutputChoice> kPredicted = {{OutputKind::kPredictions, kLayers - 1},
+                                              {OutputKind::kLogits, kLayers - 1},
+                                              {OutputKind::kProbabilities, kLayers - 1}};
+
 // An inference of a graph's nodes by any number of Trainers, in a folder of its own.
 struct Inference {
-  Inference(const Partition& data, std::vector<uint32_t> nodes) {
+  Inference(const Partition& data, std::vector<uint32_t> nodes,
+            std::vector<OutputChoice> outputs = kPredicted) {
     std::filesystem::create_directories(folder.path() + "/out");
     options = data.Options(ModelType::kGraphSage);
-    options.model.num_layers = 3;
+    options.model.num_layers = kLayers;
     options.val_nodes = options.test_nodes = {};
-    options.predictions = {folder.path(), true, true};
+    options.predictions = {folder.path(), std::move(outputs)};
     options.predicts_all = nodes.empty();
     if (nodes.empty()) {
       for (uint32_t v = 0; v < data.labels.size(); ++v) nodes.push_back(v);
@@ -132,14 +141,117 @@ TEST_CASE("predictions of a later Trainer go on from the journal, to the same ro
   }
 }
 
-TEST_CASE("a logit that is not finite ends an inference") {
+// All layers' rows of all nodes by plain loops: means of neighbours and the own row, each through
+// its matrix.
+std::vector<std::vector<double>> PlainRows(const Partition& data, const Inference& inference) {
+  const std::unique_ptr<TorchWork> work = inference.Trainer();
+  const std::vector<float> floats = inference.Parameters(work.get());
+  const auto tensor = [&](uint32_t layer, const std::string& name) {
+    for (const ParameterTensor& each : work->manifest().tensors) {
+      if (each.name == "convs." + std::to_string(layer) + "." + name) return &floats[each.offset];
+    }
+    FAIL("no tensor ", name);
+    return &floats[0];
+  };
+  std::vector<std::vector<double>> rows;
+  std::vector<double> in(data.features.begin(), data.features.end());
+  const auto nodes = static_cast<uint32_t>(data.labels.size());
+  const TopologyView graph = data.graph.view();
+  for (uint32_t layer = 0; layer < kLayers; ++layer) {
+    const auto [from, to] = ShapeOf(inference.options.model, layer);
+    const float* const neighbours = tensor(layer, "lin_l.weight");
+    const float* const bias = tensor(layer, "lin_l.bias");
+    const float* const own = tensor(layer, "lin_r.weight");
+    std::vector<double> out;
+    for (uint32_t v = 0; v < nodes; ++v) {
+      std::vector<double> mean(from);
+      for (uint64_t e = graph.indptr[v]; e < graph.indptr[v + 1]; ++e) {
+        for (uint32_t c = 0; c < from; ++c) {
+          mean[c] +=
+              in[uint64_t{graph.indices[e]} * from + c] / static_cast<double>(graph.degree(v));
+        }
+      }
+      for (uint32_t o = 0; o < to; ++o) {
+        double sum = bias[o];
+        for (uint32_t c = 0; c < from; ++c) {
+          sum +=
+              mean[c] * neighbours[o * from + c] + in[uint64_t{v} * from + c] * own[o * from + c];
+        }
+        out.push_back(layer + 1 < kLayers ? std::max(0.0, sum) : sum);
+      }
+    }
+    rows.push_back(out);
+    in = std::move(out);
+  }
+  return rows;
+}
+
+TEST_CASE("embeddings are the rows of their layer, whatever is written beside them") {
+  const Partition data(3000, 4, 20, 7);
+  const std::vector<uint32_t> some = {3, 17, 18, 1500, 2999};
+  for (uint32_t layer = 0; layer < kLayers; ++layer) {
+    for (const bool all : {true, false}) {
+      for (const bool alone : {true, false}) {
+        for (const bool sampled : {false, true}) {
+          INFO(layer, all, alone, sampled);
+          std::vector<OutputChoice> outputs = alone ? std::vector<OutputChoice>() : kPredicted;
+          outputs.push_back({OutputKind::kEmbeddings, layer});
+          Inference inference(data, all ? std::vector<uint32_t>() : some, outputs);
+          if (sampled) {
+            inference.options.eval_sampler.emplace();
+            inference.options.eval_sampler->fanouts = std::vector<int32_t>(kLayers, -1);
+          }
+          CHECK(inference.Run(2) <= 2);
+          inference.Run(UINT64_MAX);
+          CHECK(inference.Run(UINT64_MAX) == 0);
+          const std::vector<double> expected = PlainRows(data, inference)[layer];
+          const uint32_t width = ShapeOf(inference.options.model, layer).out;
+          const NpyArray rows = inference.Array("embeddings.npy");
+          CHECK(rows.shape() == std::vector<uint64_t>{all ? 3000 : some.size(), width});
+          const auto found = rows.values<float>();
+          for (uint64_t i = 0; i < found.size(); ++i) {
+            const uint64_t node = all ? i / width : some[i / width];
+            CHECK(found[i] == doctest::Approx(expected[node * width + i % width]).epsilon(1e-4));
+          }
+          CHECK(std::filesystem::exists(inference.folder.path() + "/out/predictions.npy") ==
+                !alone);
+          // Nothing above the layer is computed for embeddings alone.
+          if (alone && !sampled && layer == 0) CHECK(inference.total <= 2 * (3000 / 256 + 1));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("embeddings of the last layer are the logits, and beyond it there are none") {
+  const Partition data(600, 4, 20, 7);
+  std::vector<OutputChoice> outputs = kPredicted;
+  outputs.push_back({OutputKind::kEmbeddings, kLayers - 1});
+  const Inference inference(data, {}, outputs);
+  inference.Run(UINT64_MAX);
+  const NpyArray logits = inference.Array("logits.npy");
+  const NpyArray rows = inference.Array("embeddings.npy");
+  CHECK(std::ranges::equal(logits.values<float>(), rows.values<float>()));
+  Inference beyond(data, {}, {{OutputKind::kEmbeddings, kLayers}});
+  const auto refused = TorchWork::Create(beyond.options);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.status().code() == Code::kInvalidArgument);
+  CHECK(refused.status().message() == "rows of layer 4 of a model that has 3");
+}
+
+TEST_CASE("a number that is not finite ends an inference") {
   test::TempFolder folder;
   std::filesystem::create_directories(folder.path() + "/out");
   const std::vector<uint32_t> nodes = {0, 1};
-  auto files = PredictionFiles::Open({folder.path(), false, false}, {nodes, true},
-                                     Predictions(ClassesOfNodes(), 2));
+  const PredictionPlace place{folder.path(), {{OutputKind::kPredictions, 0}}};
+  const uint32_t widths[] = {2};
+  auto outputs = OutputsOf(place.outputs, ClassesOfNodes(), widths);
+  REQUIRE(outputs.ok());
+  auto files = PredictionFiles::Open(place, {nodes, true}, std::move(*outputs));
   REQUIRE(files.ok());
-  CHECK(files->Write(0, std::vector<float>{1, 2, 3, NAN}).code() == Code::kNumericDivergence);
+  const Status status = files->Write(0, 0, std::vector<float>{1, 2, 3, NAN});
+  CHECK(status.code() == Code::kNumericDivergence);
+  CHECK(status.message().find("in row 1 is not finite") != std::string::npos);
   CHECK(!files->Done(0)->has_value());
   REQUIRE(files->Finish(0, 2, -1).ok());
   CHECK(*files->Done(0) == 2);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <bit>
 
+#include "core/base/check.h"
 #include "core/executor/eval_scratch.h"
 #include "train/layers/layer.h"
 #include "train/ops/parallel.h"
@@ -68,14 +69,16 @@ uint64_t NodeSet::Count() const {
 }
 
 Result<EvalPlan> PlanEvaluation(const TopologyView& topology, const ModelSpec& spec,
-                                std::span<const uint32_t> targets,
-                                const std::function<bool()>& alive) {
+                                const EvalWanted& wanted, const std::function<bool()>& alive) {
   EvalPlan plan;
-  if (targets.empty()) return plan;
-  const uint32_t layers = spec.num_layers;
+  if (wanted.nodes.empty() || wanted.layers.empty()) return plan;
+  const uint32_t layers = wanted.layers.back() + 1;
+  GNND_CHECK(layers <= spec.num_layers);
+  plan.is_wanted.resize(layers);
+  for (const uint32_t layer : wanted.layers) plan.is_wanted[layer] = true;
   plan.sets.assign(uint64_t{layers} + 1, NodeSet(topology.num_nodes()));
   plan.transforms_first.resize(layers);
-  for (const uint32_t node : targets) plan.sets[layers].Add(node);
+  for (const uint32_t node : wanted.nodes) plan.sets[layers].Add(node);
   std::vector<uint64_t> counts(uint64_t{layers} + 1);
   counts[layers] = plan.sets[layers].Count();
   for (uint32_t layer = layers; layer-- > 0;) {

@@ -21,6 +21,7 @@ class NodeSet {
   void AddShared(uint32_t node);
   // Appends the members of [begin, end), ascending; begin is a multiple of 64.
   void List(uint32_t begin, uint32_t end, std::vector<uint32_t>* nodes) const;
+  bool Has(uint32_t node) const { return (words_[node / 64] >> (node % 64) & 1) != 0; }
   uint64_t Count() const;
   uint64_t bytes() const { return words_.size() * sizeof(uint64_t); }
 
@@ -35,20 +36,30 @@ struct EvalPhase {
   uint32_t set = 0;  // index of its nodes in EvalPlan::sets
 };
 
-// The plan of an exact evaluation of some nodes: each row of each layer is computed once.
+// Nodes, ascending and distinct, and the layers whose rows of these nodes are wanted, ascending.
+struct EvalWanted {
+  std::span<const uint32_t> nodes{};
+  std::span<const uint32_t> layers{};
+};
+
+// The plan of an exact evaluation of some nodes: each row of each layer is computed once. Layers
+// above the highest wanted one have no phase.
 struct EvalPlan {
-  std::vector<NodeSet> sets;           // [num_layers + 1]: layer 0's inputs, each layer's outputs
+  std::vector<NodeSet> sets;           // [depth + 1]: layer 0's inputs, each layer's outputs
   std::vector<bool> transforms_first;  // by layer
+  std::vector<bool> is_wanted;         // by layer
   std::vector<EvalPhase> phases;       // in order; none without targets
   uint64_t rows = 0;                   // over all phases
   uint32_t chunk_nodes = 64;           // size of every phase's chunks
   uint32_t chunks = 0;
+
+  // Number of layers that are computed.
+  uint32_t depth() const { return static_cast<uint32_t>(is_wanted.size()); }
 };
 
-// Finds the rows that `targets` reach, on the caller's team. kAborted when `alive`, called every
-// few milliseconds, returns false.
+// Finds the rows that the wanted nodes reach, on the caller's team. kAborted when `alive`, called
+// every few milliseconds, returns false.
 Result<EvalPlan> PlanEvaluation(const TopologyView& topology, const ModelSpec& spec,
-                                std::span<const uint32_t> targets,
-                                const std::function<bool()>& alive);
+                                const EvalWanted& wanted, const std::function<bool()>& alive);
 
 }  // namespace gnnd

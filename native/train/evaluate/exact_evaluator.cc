@@ -6,7 +6,7 @@ namespace gnnd {
 
 Result<EvalShape> ExactEvaluator::Plan(EvalNodes nodes, const Alive& alive) {
   std::optional<EvalPlan>& plan = plans_[static_cast<uint32_t>(nodes)];
-  if (!plan) plan = GNND_VALUE(layers_.Plan(outcome_.nodes(nodes), alive));
+  if (!plan) plan = GNND_VALUE(layers_.Plan({outcome_.nodes(nodes), outcome_.layers()}, alive));
   return EvalShape{static_cast<uint32_t>(plan->phases.size()), plan->chunks, plan->rows};
 }
 
@@ -17,11 +17,7 @@ Status ExactEvaluator::RunChunk(const EvalTask& task, std::span<const at::Tensor
   *result = EvalResult{};
   return layers_.Run(
       *plan, plan->phases[task.phase], task.chunk, constants, alive,
-      [&](std::span<const uint32_t> nodes, const float* rows) {
-        const std::span<const float> logits(rows, nodes.size() * model_.spec.out_dim);
-        return outcome_.Take(task, nodes, logits, result);
-      },
-      &result->rows);
+      [&](const LayerRows& rows) { return outcome_.Take(task, rows, result); }, &result->rows);
 }
 
 uint64_t ExactEvaluator::work_bytes() const {

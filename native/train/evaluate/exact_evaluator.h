@@ -16,8 +16,8 @@ namespace gnnd {
 class ExactEvaluator final : public ChunkEvaluator {
  public:
   // Borrows all.
-  ExactEvaluator(const Model& model, ExactLayers* layers, EvalOutcome* outcome)
-      : model_(model), layers_(*layers), outcome_(*outcome) {}
+  ExactEvaluator(ExactLayers* layers, EvalOutcome* outcome)
+      : layers_(*layers), outcome_(*outcome) {}
 
   Result<EvalShape> Plan(EvalNodes nodes, const Alive& alive) override;
   Status RunChunk(const EvalTask& task, std::span<const at::Tensor> constants, const Alive& alive,
@@ -32,7 +32,6 @@ class ExactEvaluator final : public ChunkEvaluator {
   void UseHost() override { layers_.UseHost(); }
 
  private:
-  const Model& model_;
   ExactLayers& layers_;
   EvalOutcome& outcome_;
   std::optional<EvalPlan> plans_[2];  // by EvalNodes

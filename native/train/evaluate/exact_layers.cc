@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/graph/features.h"
 #include "train/evaluate/device_eval_input.h"
 
 namespace gnnd {
@@ -29,9 +30,13 @@ Status ExactLayers::OpenScratch() {
   return Status::Ok();
 }
 
-Result<EvalPlan> ExactLayers::Plan(std::span<const uint32_t> nodes, const Alive& alive) {
+Result<EvalPlan> ExactLayers::Plan(const EvalWanted& wanted, const Alive& alive) {
   GNND_TRY(OpenScratch());
-  return PlanEvaluation(input_.options.topology, model_.spec, nodes, alive);
+  return PlanEvaluation(input_.options.topology, model_.spec, wanted, alive);
+}
+
+float* ExactLayers::HiddenRows(uint32_t layer) const {
+  return scratch_->at(layout_.hidden_at[layer % 2]);
 }
 
 LayerTask ExactLayers::TaskOf(const EvalPlan& plan, const EvalPhase& phase,
@@ -49,8 +54,7 @@ LayerTask ExactLayers::TaskOf(const EvalPlan& plan, const EvalPhase& phase,
   if (phase.layer > 0) {
     const uint64_t columns = ShapeOf(model_.spec, phase.layer).in;
     const uint64_t floats = input_.options.topology.num_nodes() * columns;
-    const float* rows = scratch_->at(layout_.hidden_at[(phase.layer - 1) % 2]);
-    task.in = RowTable(std::span(rows, floats), columns);
+    task.in = RowTable(std::span<const float>(HiddenRows(phase.layer - 1), floats), columns);
   }
   task.transformed = scratch_->at(layout_.transformed_at);
   task.scores = scratch_->at(layout_.scores_at);
@@ -67,9 +71,30 @@ void ExactLayers::RunBlock(const LayerTask& task, std::span<const uint32_t> node
   ScatterRows(rows, nodes, columns, hidden);
 }
 
+// Gives the rows of those nodes of a computed block that are targets.
+Status ExactLayers::GiveHidden(const EvalPlan& plan, uint32_t layer,
+                               std::span<const uint32_t> nodes, const RowsConsumer& consume) {
+  std::vector<uint32_t> targets;
+  for (const uint32_t node : nodes) {
+    if (plan.sets.back().Has(node)) targets.push_back(node);
+  }
+  if (targets.empty()) return Status::Ok();
+  const uint64_t columns = ShapeOf(model_.spec, layer).out;
+  const uint64_t floats = targets.size() * columns;
+  const float* const hidden = HiddenRows(layer);
+  if (Consecutive(targets)) {
+    return consume({layer, targets, {hidden + targets.front() * columns, floats}});
+  }
+  out_.Reset();
+  const std::span<float> rows(out_.Get<float>(floats), floats);
+  const uint64_t all = input_.options.topology.num_nodes() * columns;
+  GatherRows(RowTable(std::span(hidden, all), columns), targets, rows);
+  return consume({layer, targets, rows});
+}
+
 Status ExactLayers::Run(const EvalPlan& plan, const EvalPhase& phase, uint32_t chunk,
                         std::span<const at::Tensor> parameters, const Alive& alive,
-                        const LogitsConsumer& consume, uint64_t* rows) {
+                        const RowsConsumer& consume, uint64_t* rows) {
   const uint32_t num_nodes = input_.options.topology.num_nodes();
   const uint64_t first = uint64_t{chunk} * plan.chunk_nodes;
   const uint64_t last = std::min<uint64_t>(num_nodes, first + plan.chunk_nodes);
@@ -78,20 +103,21 @@ Status ExactLayers::Run(const EvalPlan& plan, const EvalPhase& phase, uint32_t c
   plan.sets[phase.set].List(static_cast<uint32_t>(first), static_cast<uint32_t>(last), &members);
   const std::span<const uint32_t> nodes(members);
   const LayerTask task = TaskOf(plan, phase, parameters);
-  const bool is_last = !phase.transforms && phase.layer + 1 == model_.spec.num_layers;
+  const uint64_t columns = ShapeOf(model_.spec, phase.layer).out;
   for (uint64_t begin = 0; begin < nodes.size();) {
     if (!alive()) return EvaluationAborted();
     const uint64_t end = runner_->BlockEnd(task, nodes, begin);
     const auto block = nodes.subspan(begin, end - begin);
     if (phase.transforms) {
       runner_->Transform(task, block);
-    } else if (is_last) {
+    } else if (phase.layer + 1 == plan.depth()) {
       out_.Reset();
-      float* logits = out_.Get<float>(block.size() * model_.spec.out_dim);
-      runner_->Run(task, block, logits);
-      GNND_TRY(consume(block, logits));
+      float* const out = out_.Get<float>(block.size() * columns);
+      runner_->Run(task, block, out);
+      GNND_TRY(consume({phase.layer, block, {out, block.size() * columns}}));
     } else {
-      RunBlock(task, block, scratch_->at(layout_.hidden_at[phase.layer % 2]));
+      RunBlock(task, block, HiddenRows(phase.layer));
+      if (plan.is_wanted[phase.layer]) GNND_TRY(GiveHidden(plan, phase.layer, block, consume));
     }
     begin = end;
   }

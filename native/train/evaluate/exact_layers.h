@@ -28,13 +28,13 @@ class ExactLayers {
   using MakeRunner = std::function<std::unique_ptr<LayerRunner>()>;
   ExactLayers(const BlockInput& input, const Model& model, MakeRunner host);
 
-  // Plans how the logits of `nodes` (ascending, distinct) are computed.
-  Result<EvalPlan> Plan(std::span<const uint32_t> nodes, const Alive& alive);
-  // Computes the rows of one chunk. `consume` takes them if the phase is the last. `parameters` are
+  // Plans how the wanted rows are computed.
+  Result<EvalPlan> Plan(const EvalWanted& wanted, const Alive& alive);
+  // Computes the rows of one chunk. `consume` takes those that are wanted. `parameters` are
   // in manifest order, float32, none requiring a gradient; empty for a script, which holds its own.
   Status Run(const EvalPlan& plan, const EvalPhase& phase, uint32_t chunk,
              std::span<const at::Tensor> parameters, const Alive& alive,
-             const LogitsConsumer& consume, uint64_t* rows);
+             const RowsConsumer& consume, uint64_t* rows);
   // Called when nobody reads the chunks' rows any more.
   void End();
 
@@ -46,9 +46,13 @@ class ExactLayers {
 
  private:
   Status OpenScratch();
+  // Rows of a hidden layer by node id, until the layer after the next one is computed.
+  float* HiddenRows(uint32_t layer) const;
   LayerTask TaskOf(const EvalPlan& plan, const EvalPhase& phase,
                    std::span<const at::Tensor> parameters) const;
   void RunBlock(const LayerTask& task, std::span<const uint32_t> nodes, float* hidden);
+  Status GiveHidden(const EvalPlan& plan, uint32_t layer, std::span<const uint32_t> nodes,
+                    const RowsConsumer& consume);
 
   const BlockInput& input_;
   const Model& model_;
@@ -56,7 +60,8 @@ class ExactLayers {
   std::unique_ptr<LayerRunner> runner_;
   EvalLayout layout_;
   std::optional<EvalScratch> scratch_;  // opened with the first plan
-  Workspace out_;                       // a block's rows where they do not lie together, and logits
+  Workspace out_;                       // a block's rows where they do not lie together, and those
+                                        // of the highest layer
 };
 
 }  // namespace gnnd

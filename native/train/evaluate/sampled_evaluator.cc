@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/check.h"
 #include "core/base/cpu.h"
 #include "core/draw/philox.h"
 #include "core/executor/eval_scratch.h"
@@ -18,17 +19,24 @@ class HostForward final : public SampleForward {
  public:
   HostForward(const TrainOptions& options, BlockModel* model) : options_(options), model_(*model) {}
 
-  at::Tensor Logits(const Sample& sample, std::span<const at::Tensor> constants) override {
+  std::vector<at::Tensor> Rows(const Sample& sample, std::span<const at::Tensor> constants,
+                               std::span<const uint32_t> layers) override {
     memory_.Reset();
     BottomInput bottom;
-    bottom.x = Rows(sample.nodes());
-    return model_.Evaluate(constants, sample, bottom, &memory_).contiguous();
+    bottom.x = Features(sample.nodes());
+    std::vector<at::Tensor> rows;
+    model_.Evaluate(constants, sample, bottom, &memory_,
+                    [&](uint32_t layer, const at::Tensor& given) {
+                      if (!std::ranges::binary_search(layers, layer)) return;
+                      rows.push_back(given.narrow(0, 0, sample.num_seeds()).contiguous());
+                    });
+    return rows;
   }
   uint64_t work_bytes() const override { return memory_.reserved_bytes(); }
 
  private:
   // Feature rows of these nodes as float32.
-  at::Tensor Rows(std::span<const uint32_t> nodes) {
+  at::Tensor Features(std::span<const uint32_t> nodes) {
     const RowTable& table = options_.features;
     if (!options_.features_on_disk) return GatheredRows<float>(table, nodes, &memory_);
     const uint64_t dim = table.dim();
@@ -54,28 +62,44 @@ class DeviceForward final : public SampleForward {
                 Workspace* memory)
       : store_(input.store), model_(*model), reader_(side.features()), memory_(memory) {}
 
-  at::Tensor Logits(const Sample& sample, std::span<const at::Tensor> constants) override {
+  std::vector<at::Tensor> Rows(const Sample& sample, std::span<const at::Tensor> constants,
+                               std::span<const uint32_t> layers) override {
     memory_->Reset();
     BottomInput bottom;
     const Sample copy = CopyToDevice(store_, sample, &reader_, memory_, &bottom.x);
-    const at::Tensor given = model_.Evaluate(constants, copy, bottom, memory_);
-    // Torch may have allocated `given` itself, and the plug-in cannot copy from such memory.
-    const at::Tensor logits = EmptyIn(memory_, given, given.size(0), given.size(1));
-    logits.copy_(given);
-    logits_.resize(static_cast<uint64_t>(logits.numel()));
-    TrainStream& stream = TrainStream::Of(memory_->device());
-    stream.CopyOut(logits_.data(), logits.const_data_ptr<float>(), logits_.size() * sizeof(float));
-    stream.Synchronize();
-    return ViewOf(logits_.data(), logits.size(0), logits.size(1));
+    std::vector<at::Tensor> there;
+    model_.Evaluate(constants, copy, bottom, memory_, [&](uint32_t layer, const at::Tensor& given) {
+      if (!std::ranges::binary_search(layers, layer)) return;
+      // Torch may have allocated `given` itself, and the plug-in cannot copy from
+      // such memory.
+      const int64_t seeds = sample.num_seeds();
+      there.push_back(EmptyIn(memory_, given, seeds, given.size(1)));
+      there.back().copy_(given.narrow(0, 0, seeds));
+    });
+    return BroughtHere(there);
   }
   uint64_t work_bytes() const override { return 0; }
 
  private:
+  std::vector<at::Tensor> BroughtHere(const std::vector<at::Tensor>& there) {
+    rows_.resize(there.size());
+    std::vector<at::Tensor> here;
+    TrainStream& stream = TrainStream::Of(memory_->device());
+    for (size_t i = 0; i < there.size(); ++i) {
+      rows_[i].resize(static_cast<uint64_t>(there[i].numel()));
+      stream.CopyOut(rows_[i].data(), there[i].const_data_ptr<float>(),
+                     rows_[i].size() * sizeof(float));
+      here.push_back(ViewOf(rows_[i].data(), there[i].size(0), there[i].size(1)));
+    }
+    stream.Synchronize();
+    return here;
+  }
+
   const FeatureStore& store_;
   BlockModel& model_;
   DeviceReader reader_;
   Workspace* memory_;
-  std::vector<float> logits_;
+  std::vector<std::vector<float>> rows_;  // of each layer
 };
 
 }  // namespace
@@ -111,7 +135,8 @@ Status SampledEvaluator::UseDevice(DeviceSide& side, Workspace* memory) {
   const auto seeds = all.first(std::min<uint64_t>(kEvalChunkSeeds, all.size()));
   if (seeds.empty()) return Status::Ok();
   const Sample sample = GNND_VALUE(Drawn({input_.options.random_seed, kEvaluationEpoch, 0}, seeds));
-  forward_->Logits(sample, model_.Constants(side.Gradient(), memory->device().where));
+  const auto constants = model_.Constants(side.Gradient(), memory->device().where);
+  forward_->Rows(sample, constants, outcome_.layers());
   return Status::Ok();
 }
 
@@ -135,12 +160,17 @@ Status SampledEvaluator::RunChunk(const EvalTask& task, std::span<const at::Tens
   if (!alive()) return EvaluationAborted();
   const uint32_t epoch = kEvaluationEpoch + static_cast<uint32_t>(nodes);
   const Sample sample = GNND_VALUE(Drawn({input_.options.random_seed, epoch, task.chunk}, seeds));
-  const at::Tensor rows = forward_->Logits(sample, constants);
+  const std::vector<uint32_t>& layers = outcome_.layers();
+  const std::vector<at::Tensor> rows = forward_->Rows(sample, constants, layers);
+  GNND_CHECK(rows.size() == layers.size());
   *result = EvalResult{};
   result->rows = seeds.size();
-  return outcome_.Take(task, seeds,
-                       {rows.const_data_ptr<float>(), seeds.size() * model_.model().spec.out_dim},
-                       result);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::span<const float> values(rows[i].const_data_ptr<float>(),
+                                        static_cast<uint64_t>(rows[i].numel()));
+    GNND_TRY(outcome_.Take(task, {layers[i], seeds, values}, result));
+  }
+  return Status::Ok();
 }
 
 }  // namespace gnnd

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "core/base/huge_array.h"
 #include "core/sample/sampler.h"
@@ -15,11 +16,13 @@
 
 namespace gnnd {
 
-// Computes a sample's logits, which lie in the host's memory until the next call.
+// Computes the rows that some layers, ascending, give for a sample's seeds, in the layers' order:
+// [num_seeds, columns] in the host's memory until the next call.
 class SampleForward {
  public:
   virtual ~SampleForward() = default;
-  virtual at::Tensor Logits(const Sample& sample, std::span<const at::Tensor> constants) = 0;
+  virtual std::vector<at::Tensor> Rows(const Sample& sample, std::span<const at::Tensor> constants,
+                                       std::span<const uint32_t> layers) = 0;
   virtual uint64_t work_bytes() const = 0;  // of the host's memory
 };
 

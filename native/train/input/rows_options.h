@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/device/device.h"
-#include "core/executor/prediction_files.h"
+#include "core/executor/prediction_place.h"
 #include "core/feature/row_reader.h"
 #include "core/kernels/optimizer.h"
 #include "core/model/model_spec.h"

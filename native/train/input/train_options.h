@@ -8,7 +8,7 @@
 
 #include "core/base/status.h"
 #include "core/device/device.h"
-#include "core/executor/prediction_files.h"
+#include "core/executor/prediction_place.h"
 #include "core/feature/row_placement.h"
 #include "core/graph/row_table.h"
 #include "core/graph/topology_view.h"

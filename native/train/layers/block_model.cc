@@ -42,9 +42,9 @@ class Own final : public BlockModel {
   std::vector<at::Tensor> Constants(std::span<const float> floats, at::Device where) override {
     return ViewsOf(manifest(), floats, where);
   }
-  at::Tensor Evaluate(std::span<const at::Tensor> constants, const Sample& sample,
-                      const BottomInput& input, Workspace* workspace) override {
-    return ForwardBlocks(quiet_, constants, sample, input, workspace);
+  void Evaluate(std::span<const at::Tensor> constants, const Sample& sample,
+                const BottomInput& input, Workspace* workspace, const LayerTap& tap) override {
+    ForwardBlocks(quiet_, constants, sample, input, workspace, nullptr, tap);
   }
 
   uint32_t torch_threads(uint32_t) const override { return 1; }
@@ -82,9 +82,9 @@ class Scripted final : public BlockModel {
     script_->BeginEvaluation();
     return {};
   }
-  at::Tensor Evaluate(std::span<const at::Tensor>, const Sample& sample, const BottomInput& input,
-                      Workspace*) override {
-    return script_->Forward(sample, input.x);
+  void Evaluate(std::span<const at::Tensor>, const Sample& sample, const BottomInput& input,
+                Workspace*, const LayerTap& tap) override {
+    script_->Forward(sample, input.x, tap);
   }
 
   uint32_t torch_threads(uint32_t threads) const override { return threads; }

@@ -39,9 +39,9 @@ class BlockModel {
 
   // Returns the parameters of an evaluation, which need no gradient, from `floats` on `where`.
   virtual std::vector<at::Tensor> Constants(std::span<const float> floats, at::Device where) = 0;
-  // Computes the seeds' logits in evaluation, without dropout.
-  virtual at::Tensor Evaluate(std::span<const at::Tensor> constants, const Sample& sample,
-                              const BottomInput& input, Workspace* workspace) = 0;
+  // Computes the layers in evaluation, without dropout.
+  virtual void Evaluate(std::span<const at::Tensor> constants, const Sample& sample,
+                        const BottomInput& input, Workspace* workspace, const LayerTap& tap) = 0;
 
   // The number of a Trainer's threads that torch's own operators take.
   virtual uint32_t torch_threads(uint32_t threads) const = 0;

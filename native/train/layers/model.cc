@@ -36,7 +36,7 @@ at::Tensor KeptRows(const Model& model, TrainerHistory* history, uint32_t level,
 
 at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> parameters,
                          const Sample& sample, const BottomInput& input, Workspace* workspace,
-                         TrainerHistory* history) {
+                         TrainerHistory* history, const LayerTap& tap) {
   const ModelSpec& spec = model.spec;
   const Layer& kind = LayerOf(spec.type);
   const BatchKey key = sample.key();
@@ -50,13 +50,18 @@ at::Tensor ForwardBlocks(const Model& model, std::span<const at::Tensor> paramet
     const bool fused = layer == 0 && input.aggregated.defined();
     at::Tensor z = fused ? kind.ForwardFused(context, input) : kind.Forward(context, h);
     if (spec.residual) z = AddResidual(context, fused ? input.self : context.OwnRows(h), z);
-    if (context.last()) return Widened(z, workspace);
+    if (context.last()) {
+      const at::Tensor logits = Widened(z, workspace);
+      if (tap) tap(layer, logits);
+      return logits;
+    }
     DropoutSite site{{key.random_seed, key.epoch, key.batch, layer + 1}, nodes, spec.dropout};
     const bool is_kept = history != nullptr && history->keeps(layer + 1);
     if (is_kept) site.p = 0;
     h = FinishLayer(spec, z, context[TensorRole::kNormScale], context[TensorRole::kNormShift], site,
                     workspace);
     if (is_kept) h = KeptRows(model, history, layer + 1, h, sample, workspace);
+    if (tap) tap(layer, h);
     if (rows == at::kBFloat16) h = AsRowsOf(rows, h, workspace);
   }
   return h;

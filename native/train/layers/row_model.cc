@@ -26,15 +26,23 @@ std::string At(const std::string& list, uint32_t index) { return list + std::to_
 class Pass {
  public:
   Pass(const Model& model, std::span<const at::Tensor> parameters, const RowBatch& batch,
-       Workspace* workspace, std::vector<RunningValue>* running)
+       Workspace* workspace, std::vector<RunningValue>* running, const LayerTap& tap)
       : spec_(model.spec),
         manifest_(model.manifest),
         parameters_(parameters),
         batch_(batch),
         workspace_(workspace),
-        running_(running) {}
+        running_(running),
+        tap_(tap) {}
 
   at::Tensor Run() {
+    const at::Tensor logits = Logits();
+    Tell(spec_.num_layers - 1, logits);
+    return logits;
+  }
+
+ private:
+  at::Tensor Logits() {
     switch (spec_.type) {
       case ModelType::kSgc:
         return Linear(Input(batch_.tokens[0]), "lin");
@@ -45,7 +53,10 @@ class Pass {
     }
   }
 
- private:
+  void Tell(uint32_t layer, const at::Tensor& rows) const {
+    if (tap_) tap_(layer, rows);
+  }
+
   size_t IndexOf(const std::string& name) const {
     for (size_t i = 0; i < manifest_.tensors.size(); ++i) {
       if (manifest_.tensors[i].name == name) return i;
@@ -99,19 +110,20 @@ class Pass {
 
   // ---- SIGN ---------------------------------------------------------------------------------
 
-  at::Tensor Perceptron(at::Tensor h, uint32_t layers, uint32_t first_mask) {
+  // The last `layers` layers.
+  at::Tensor Perceptron(at::Tensor h, uint32_t layers) {
+    const uint32_t below = spec_.num_layers - layers;
     for (uint32_t layer = 0; layer < layers; ++layer) {
       h = Linear(h, At("lins.", layer));
       if (layer + 1 == layers) break;
       h = Norm(h, At("norms.", layer));
-      h = ReluDropout(h, Site(first_mask + layer, spec_.dropout), workspace_);
+      h = ReluDropout(h, Site(kHiddenMask + below + layer, spec_.dropout), workspace_);
+      Tell(below + layer, h);
     }
     return h;
   }
 
-  at::Tensor FusedSign() {
-    return Perceptron(Input(at::cat(batch_.tokens, 1)), spec_.num_layers, kHiddenMask);
-  }
+  at::Tensor FusedSign() { return Perceptron(Input(at::cat(batch_.tokens, 1)), spec_.num_layers); }
 
   at::Tensor ConcatSign() {
     const at::Tensor all = Input(at::cat(batch_.tokens, 1));
@@ -127,7 +139,8 @@ class Pass {
     }
     at::Tensor h = PRelu(at::cat(projected, 1), Parameter("act.weight"), workspace_);
     h = Dropout(h, Site(kHiddenMask, spec_.dropout), workspace_);
-    return Perceptron(h, spec_.num_layers - 1, kHiddenMask + 1);
+    Tell(0, h);
+    return Perceptron(h, spec_.num_layers - 1);
   }
 
   // ---- HOGA ---------------------------------------------------------------------------------
@@ -272,16 +285,17 @@ class Pass {
   const RowBatch& batch_;
   Workspace* workspace_;
   std::vector<RunningValue>* running_;
+  const LayerTap& tap_;
 };
 
 }  // namespace
 
 at::Tensor ForwardRows(const Model& model, std::span<const at::Tensor> parameters,
                        const RowBatch& batch, Workspace* workspace,
-                       std::vector<RunningValue>* running) {
+                       std::vector<RunningValue>* running, const LayerTap& tap) {
   const size_t wanted = model.spec.type == ModelType::kSgc ? 1 : TokensOf(model.spec);
   GNND_CHECK(batch.tokens.size() == wanted);
-  return Pass(model, parameters, batch, workspace, running).Run();
+  return Pass(model, parameters, batch, workspace, running, tap).Run();
 }
 
 }  // namespace gnnd

@@ -29,9 +29,10 @@ struct RunningValue {
 };
 
 // The logits [rows, out_dim]. `parameters` are in manifest order, of the tokens' element type.
-// `running`, which may be null in evaluation, receives the statistics of batch normalisation.
+// `running`, which may be null in evaluation, receives the statistics of batch normalisation. `tap`
+// is told what layers give: hidden ones of SIGN, and the last of every model.
 at::Tensor ForwardRows(const Model& model, std::span<const at::Tensor> parameters,
                        const RowBatch& batch, Workspace* workspace,
-                       std::vector<RunningValue>* running);
+                       std::vector<RunningValue>* running, const LayerTap& tap = {});
 
 }  // namespace gnnd

@@ -258,12 +258,13 @@ void ScriptModel::SetParameters(std::span<const float> values) {
   }
 }
 
-at::Tensor ScriptModel::Forward(const Sample& sample, const at::Tensor& x) {
+at::Tensor ScriptModel::Forward(const Sample& sample, const at::Tensor& x, const LayerTap& tap) {
   at::Tensor h = x;
   for (uint32_t layer = 0; layer < spec_.num_layers; ++layer) {
     const BlockView block = sample.block(spec_.num_layers - 1 - layer);
     h = Layer(layer, h,
               {block.indptr, block.src, block.weight.empty() ? nullptr : block.weight.data()});
+    if (tap) tap(layer, h);
   }
   return h;
 }

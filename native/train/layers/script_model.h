@@ -12,6 +12,7 @@
 #include "core/base/status.h"
 #include "core/batch/sample.h"
 #include "core/model/model_spec.h"
+#include "train/layers/model.h"
 #include "train/layers/script_options.h"
 
 // A user's model: a TorchScript module (docs/plugins.md is its contract). It has an attribute
@@ -69,8 +70,9 @@ class ScriptModel {
   // Throws ScriptError when the script throws, or its result is not [rows, spec().widths[layer]].
   virtual at::Tensor Layer(uint32_t layer, const at::Tensor& x, const ScriptBlock& block) = 0;
 
-  // The seeds' logits, [num_seeds, out_dim], from the input nodes' features. Throws as Layer.
-  at::Tensor Forward(const Sample& sample, const at::Tensor& x);
+  // The seeds' logits, [num_seeds, out_dim], from the input nodes' features; `tap` is told what
+  // each layer gave. Throws as Layer.
+  at::Tensor Forward(const Sample& sample, const at::Tensor& x, const LayerTap& tap = {});
 
  protected:
   ModelSpec spec_;

@@ -12,6 +12,16 @@
 
 namespace gnnd {
 
+// Rows that a layer gives.
+struct LayerRows {
+  uint32_t layer = 0;                 // 0 is the layer nearest the features
+  std::span<const uint32_t> nodes{};  // ascending; of models over rows the places of these
+  std::span<const float> values{};
+};
+
+// Takes rows of layers; anything but Ok ends the computation with it.
+using RowsConsumer = std::function<Status(const LayerRows&)>;
+
 // Takes the logits of `nodes`, [nodes.size(), out_dim]; anything but Ok ends the prediction with
 // it.
 using LogitsConsumer = std::function<Status(std::span<const uint32_t> nodes, const float* logits)>;

@@ -110,12 +110,16 @@ class Exact final : public NodeLogits {
       }
     }
     const auto constants = model_.Constants(parameters, at::kCPU);
-    const EvalPlan plan = GNND_VALUE(layers_->Plan(nodes, alive));
+    const uint32_t last = model_.model().spec.num_layers - 1;
+    const EvalPlan plan = GNND_VALUE(layers_->Plan({nodes, std::span(&last, 1)}, alive));
+    const auto take = [&](const LayerRows& rows) {
+      return consume(rows.nodes, rows.values.data());
+    };
     uint64_t done = 0;
     for (const EvalPhase& phase : plan.phases) {
       for (uint32_t chunk = 0; chunk < plan.chunks; ++chunk) {
         uint64_t rows = 0;
-        GNND_TRY(layers_->Run(plan, phase, chunk, constants, alive, consume, &rows));
+        GNND_TRY(layers_->Run(plan, phase, chunk, constants, alive, take, &rows));
         done += rows;
         progress_ = static_cast<double>(done) / static_cast<double>(plan.rows);
       }

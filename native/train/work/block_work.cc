@@ -102,9 +102,10 @@ Status ChooseOutcome(BlockBase* base) {
     base->outcome = std::make_unique<CountedOutcome>(options);
     return Status::Ok();
   }
-  base->files = std::make_shared<PredictionFiles>(GNND_VALUE(
-      PredictionFiles::Open(options.predictions, {options.predicted_nodes, options.predicts_all},
-                            Predictions(TaskOf(options.predictions.task), options.model.out_dim))));
+  RowOutputs outputs = GNND_VALUE(OutputsOf(
+      options.predictions.outputs, TaskOf(options.predictions.task), WidthsOf(options.model)));
+  base->files = std::make_shared<PredictionFiles>(GNND_VALUE(PredictionFiles::Open(
+      options.predictions, {options.predicted_nodes, options.predicts_all}, std::move(outputs))));
   base->outcome = std::make_unique<PredictedOutcome>(options.predicted_nodes, base->files);
   return Status::Ok();
 }
@@ -121,8 +122,7 @@ Result<std::unique_ptr<ChunkEvaluator>> EvaluatorOf(BlockBase* base) {
     evaluator =
         GNND_VALUE(SampledEvaluator::Create(base->input, base->model.get(), base->outcome.get()));
   } else {
-    evaluator = std::make_unique<ExactEvaluator>(base->model->model(), base->exact.get(),
-                                                 base->outcome.get());
+    evaluator = std::make_unique<ExactEvaluator>(base->exact.get(), base->outcome.get());
   }
   return evaluator;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/check.h"
 #include "core/model/row_manifest.h"
 #include "train/evaluate/row_results.h"
 #include "train/ops/ops.h"
@@ -32,10 +33,12 @@ class Counted final : public Evaluation {
     const uint64_t place = task.chunk * kRowsOfChunk;
     const uint64_t count = std::min(kRowsOfChunk, RowsOf(task.run.nodes) - place);
     const RowRun runs[] = {{static_cast<uint32_t>(first + place), static_cast<uint32_t>(count)}};
-    const auto take = [&](std::span<const uint32_t> rows, std::span<const float> logits) {
-      return CountRows(task, logits, rows, place, logits_.input().files.targets, result);
+    const auto take = [&](const LayerRows& logits) {
+      return CountRows(task, logits.values, logits.nodes, place, logits_.input().files.targets,
+                       result);
     };
-    return logits_.Of(parameters, runs, take);
+    const uint32_t last = logits_.last();
+    return logits_.Of(parameters, runs, std::span(&last, 1), take);
   }
 
  private:
@@ -58,12 +61,12 @@ class Predicted final : public Evaluation {
   Status RunChunk(const EvalTask& task, const ParametersView& parameters, const Alive& alive,
                   EvalResult* result) override {
     if (!alive()) return EvaluationAborted();
-    const auto take = [&](uint64_t first, std::span<const float> logits) {
+    const auto take = [&](uint64_t first, const LayerRows& rows) {
       *result = EvalResult{};
-      result->rows = logits.size() / logits_.classes();
-      return files_->Write(first, logits);
+      result->rows = rows.nodes.size();
+      return files_->Write(rows.layer, first, rows.values);
     };
-    return logits_.OfChunk(parameters, task.chunk, targets_, take);
+    return logits_.OfChunk(parameters, task.chunk, targets_, files_->layers(), take);
   }
 
  private:
@@ -80,13 +83,14 @@ class ByRows final : public NodeLogits {
                  const Alive& alive, const LogitsConsumer& consume) override {
     const RowTargets targets =
         GNND_VALUE(RowTargets::OfNodes(nodes, logits_.input().files.nodes.values<uint32_t>()));
-    const auto take = [&](uint64_t first, std::span<const float> logits) {
-      return consume(nodes.subspan(first, logits.size() / logits_.classes()), logits.data());
+    const auto take = [&](uint64_t first, const LayerRows& logits) {
+      return consume(nodes.subspan(first, logits.nodes.size()), logits.values.data());
     };
+    const uint32_t last = logits_.last();
     for (uint64_t chunk = 0; chunk * kRowsOfChunk < nodes.size(); ++chunk) {
       progress_ = static_cast<double>(chunk * kRowsOfChunk) / static_cast<double>(nodes.size());
       if (!alive()) return EvaluationAborted();
-      GNND_TRY(logits_.OfChunk({.floats = parameters}, chunk, targets, take));
+      GNND_TRY(logits_.OfChunk({.floats = parameters}, chunk, targets, std::span(&last, 1), take));
     }
     return Status::Ok();
   }
@@ -98,33 +102,43 @@ class ByRows final : public NodeLogits {
 }  // namespace
 
 Status RowLogits::Of(const ParametersView& parameters, std::span<const RowRun> runs,
-                     const Take& take) {
+                     std::span<const uint32_t> layers, const RowsConsumer& take) {
   Workspace* const memory = &side_.memory();
   memory->Reset();
   RowBuffer& buffer = batches_.buffer(RowBatches::kEvaluated);
   buffer.Begin({}, runs);
-  at::Tensor logits;
+  std::vector<at::Tensor> given;
+  const LayerTap tap = [&](uint32_t layer, const at::Tensor& rows) {
+    if (std::ranges::binary_search(layers, layer)) {
+      given.push_back(rows.contiguous().to(at::kCPU));
+    }
+  };
   const auto compute = [&] {
     GNND_TRY(batches_.BringEvaluated());
     const auto constants =
         ViewsOf(input_.model.manifest, side_.Parameters(parameters), side_.where());
     const RowBatch batch = batches_.BatchOf(RowBatches::kEvaluated, false);
-    logits = ForwardRows(input_.model, constants, batch, memory, nullptr).contiguous().to(at::kCPU);
+    ForwardRows(input_.model, constants, batch, memory, nullptr, tap);
     return Status::Ok();
   };
   GNND_TRY(side_.Run(compute));
   side_.TellMemory();
-  return take(buffer.rows, {logits.const_data_ptr<float>(), static_cast<size_t>(logits.numel())});
+  GNND_CHECK(given.size() == layers.size());
+  for (size_t i = 0; i < given.size(); ++i) {
+    const std::span<const float> values(given[i].const_data_ptr<float>(),
+                                        static_cast<size_t>(given[i].numel()));
+    GNND_TRY(take({layers[i], buffer.rows, values}));
+  }
+  return Status::Ok();
 }
 
 Status RowLogits::OfChunk(const ParametersView& parameters, uint64_t chunk,
-                          const RowTargets& targets, const TakeChunk& take) {
+                          const RowTargets& targets, std::span<const uint32_t> layers,
+                          const TakeChunk& take) {
   const uint64_t first = chunk * kRowsOfChunk;
   const uint64_t end = std::min<uint64_t>(first + kRowsOfChunk, targets.rows.size());
-  return Of(parameters, targets.RunsOf(first, end),
-            [&](std::span<const uint32_t>, std::span<const float> logits) {
-              return take(first, logits);
-            });
+  return Of(parameters, targets.RunsOf(first, end), layers,
+            [&](const LayerRows& rows) { return take(first, rows); });
 }
 
 std::unique_ptr<Evaluation> RowEvaluation(RowLogits* logits) {

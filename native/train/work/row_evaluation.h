@@ -5,28 +5,31 @@
 #include <span>
 
 #include "core/executor/prediction_files.h"
+#include "train/tasks/eval_targets.h"
 #include "train/tasks/row_targets.h"
 #include "train/work/row_batches.h"
 #include "train/work/work_parts.h"
 
 namespace gnnd {
 
-// Computes logits of rows, without dropout. Borrows all arguments.
+// Computes what layers give for rows, without dropout. Borrows all arguments.
 class RowLogits {
  public:
   RowLogits(const RowInput& input, ComputeSide* side, RowBatches* batches)
       : input_(input), side_(*side), batches_(*batches) {}
 
   const RowInput& input() const { return input_; }
-  uint64_t classes() const { return input_.options.model.out_dim; }
+  // The layer that gives logits.
+  uint32_t last() const { return input_.options.model.num_layers - 1; }
 
-  // Gives `take` the rows of these runs and their logits, [rows, classes()], in the host's memory.
-  using Take = std::function<Status(std::span<const uint32_t> rows, std::span<const float> logits)>;
-  Status Of(const ParametersView& parameters, std::span<const RowRun> runs, const Take& take);
-  // Gives `take` the logits of a chunk of the targets, and the place of the first of them.
-  using TakeChunk = std::function<Status(uint64_t first, std::span<const float> logits)>;
+  // Gives `take` the rows of these runs as each of `layers`, ascending, gives them, in the host's
+  // memory.
+  Status Of(const ParametersView& parameters, std::span<const RowRun> runs,
+            std::span<const uint32_t> layers, const RowsConsumer& take);
+  // Gives `take` those of a chunk of the targets, and the place of the first of them.
+  using TakeChunk = std::function<Status(uint64_t first, const LayerRows& rows)>;
   Status OfChunk(const ParametersView& parameters, uint64_t chunk, const RowTargets& targets,
-                 const TakeChunk& take);
+                 std::span<const uint32_t> layers, const TakeChunk& take);
 
  private:
   const RowInput& input_;

@@ -70,9 +70,10 @@ Status ChooseInference(RowsBase* base, WorkParts* parts) {
   const RowsOptions& options = base->input.options;
   RowTargets targets =
       GNND_VALUE(RowTargets::Of(options.predicted, base->input.files.nodes.values<uint32_t>()));
-  const auto files = std::make_shared<PredictionFiles>(GNND_VALUE(
-      PredictionFiles::Open(options.predictions, {targets.nodes, targets.are_all},
-                            Predictions(TaskOf(options.predictions.task), options.model.out_dim))));
+  RowOutputs outputs = GNND_VALUE(OutputsOf(
+      options.predictions.outputs, TaskOf(options.predictions.task), WidthsOf(options.model)));
+  const auto files = std::make_shared<PredictionFiles>(GNND_VALUE(PredictionFiles::Open(
+      options.predictions, {targets.nodes, targets.are_all}, std::move(outputs))));
   parts->training = std::make_unique<NoTraining>();
   parts->evaluation = std::make_unique<JournaledEvaluation>(
       files, RowInference(base->logits.get(), std::move(targets), files));

@@ -39,6 +39,7 @@ export const predictionNames = [
   'predictions.npy',
   'logits.npy',
   'probabilities.npy',
+  'embeddings.npy',
   'predictions.parquet',
   'predictions.csv',
   'inference.json',

@@ -58,10 +58,12 @@ export function addPredict(program: Command, job: Command, run: Run): void {
         .default('best'),
     )
     .addOption(
-      new Option('--with <outputs...>', 'beside the classes').choices(
+      inAnyCase(
+        new Option('--outputs <outputs...>', 'beside the classes; embeddings alone without them'),
         choicesOf(shortNames(InferenceOutputSchema)),
       ),
     )
+    .option('--layer <number>', 'of embeddings, 1 the first; default: the last hidden one', Number)
     .addOption(
       new Option('--format <formats...>', 'how they are written')
         .choices(choicesOf(shortNames(InferenceFormatSchema)))
@@ -86,6 +88,12 @@ export function addPredict(program: Command, job: Command, run: Run): void {
     );
 }
 
+/** Choices that may be written as specs have them, in capitals. */
+function inAnyCase(option: Option, names: readonly string[]): Option {
+  const parse = option.choices(names).parseArg;
+  return option.argParser((name: string, before: unknown) => parse?.(name.toLowerCase(), before));
+}
+
 interface PredictFlags {
   readonly out?: string;
   readonly nodes: string;
@@ -93,7 +101,8 @@ interface PredictFlags {
   readonly nodesFile?: string;
   readonly dataset?: string;
   readonly which: string;
-  readonly with?: readonly string[];
+  readonly outputs?: readonly string[];
+  readonly layer?: number;
   readonly format: readonly string[];
   readonly devices?: number;
   readonly id?: string;
@@ -112,7 +121,8 @@ async function predict(session: Session, given: string, flags: PredictFlags): Pr
     nodes: listed ? InferenceNodes.LISTED : (numberOf(InferenceNodesSchema, flags.nodes) ?? 0),
     ...(flags.nodesFile === undefined ? {} : { nodesFile: flags.nodesFile }),
     nodeIds: [...(flags.nodeIds ?? [])],
-    outputs: (flags.with ?? []).map((name) => numberOf(InferenceOutputSchema, name) ?? 0),
+    outputs: (flags.outputs ?? []).map((name) => numberOf(InferenceOutputSchema, name) ?? 0),
+    ...(flags.layer === undefined ? {} : { layer: flags.layer }),
     formats: formats.map((name) => numberOf(InferenceFormatSchema, name) ?? 0),
   });
   const spec = {
@@ -124,7 +134,7 @@ async function predict(session: Session, given: string, flags: PredictFlags): Pr
   const isDry = flags.dryRun === true;
   const isLookedAt = out === undefined && session.format === 'table';
   const request = { jobId: flags.id ?? '', spec, requestId: session.requestId };
-  if (isLookedAt && !isDry && flags.with === undefined)
+  if (isLookedAt && !isDry && flags.outputs === undefined)
     await askForShares(session, inference, spec);
   // Before an hour of work: a folder that cannot be written to is found at once.
   if (!isDry && out !== undefined) await (await openFolder(out, flags.force === true)).close();
@@ -175,7 +185,7 @@ async function printHead(session: Session, job: Job): Promise<number> {
   session.print(table.headText(session));
   const facts: readonly Fact[] = [
     ['Nodes', formatCount(table.rows)],
-    ['Classes', table.countsText()],
+    ...(table.countsText() === '' ? [] : [['Classes', table.countsText()] as const]),
     ['Files', `${job.result?.predictions?.folder ?? ''}; copied by: ${more}`],
     ['Kept as', `${id}, until: gnnctl job delete ${id}`],
   ];

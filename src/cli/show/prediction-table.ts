@@ -70,6 +70,7 @@ export class PredictionTable {
       { title: id.toUpperCase(), shown: (row) => printable(this.#at(row, id)) },
       { title: this.#title(), shown: (row) => printable(this.#predictionOf(row)) },
       { title: 'PROBABILITY', align: 'right', shown: (row) => this.#probabilityOf(row) },
+      { title: 'EMBEDDING', shown: (row) => this.#embeddingOf(row) },
     ];
     const isGiven = ({ shown }: Column<readonly string[]>) =>
       this.#head.some((row) => shown(row) !== '');
@@ -94,6 +95,13 @@ export class PredictionTable {
     return share === '' ? '' : Number(share).toFixed(3);
   }
 
+  /** Its first numbers. */
+  #embeddingOf(fields: readonly string[]): string {
+    const numbers = fields.filter((_, at) => /^embeddings_\d+$/.test(this.#columns[at] ?? ''));
+    const shown = numbers.slice(0, shownNumbers).map((text) => Number(text).toPrecision(3));
+    return [...shown, ...(numbers.length > shownNumbers ? ['…'] : [])].join(' ');
+  }
+
   /** How many nodes each class has, the most frequent first. */
   countsText(): string {
     return textOfCounts(this.#counts);
@@ -109,6 +117,7 @@ export function textOfCounts(counts: ReadonlyMap<string, number>): string {
 }
 
 const headRows = 10;
+const shownNumbers = 6;
 const countedMax = 12;
 
 /** Fields of one record, which is given without its line's end. */

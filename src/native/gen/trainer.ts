@@ -68,6 +68,15 @@ export interface RowOptions {
   readonly deviceSplits: DeviceRowSplits;
 }
 
+export type OutputKind = 'PREDICTIONS' | 'LOGITS' | 'PROBABILITIES' | 'EMBEDDINGS';
+
+/** A file of an inference. */
+export interface OutputChoice {
+  readonly kind: OutputKind;
+  /** Whose rows it is made of; 0: nearest the features. */
+  readonly layer: number;
+}
+
 export interface PredictionOptions {
   /** Of native/core/executor/prediction_files.h; empty: nothing is predicted. */
   readonly folder: string;
@@ -75,8 +84,7 @@ export interface PredictionOptions {
   readonly task: DatasetTask;
   /** LISTED: those of targets.npy in the folder. */
   readonly nodes: PredictedNodes;
-  readonly logits: boolean;
-  readonly probabilities: boolean;
+  readonly outputs: readonly OutputChoice[];
 }
 
 export interface HistoryOptions {

@@ -1,12 +1,35 @@
+import type { SpecDraft } from '../job-spec.ts';
+import { kindOf } from '../model-kinds.ts';
 import { show } from '../spec-checker.ts';
 import { reads } from '../spec-parts.ts';
-import type { Rule } from './rule.ts';
+import type { Rule, RuleFacts } from './rule.ts';
 
 /** Paths are those of the daemon's host, which is no Windows. */
 const isAbsolute = (path: string) => path.startsWith('/');
 
+/** The layer whose rows embeddings are; 0 is the last hidden one. */
+function checkLayer({ inference, model }: SpecDraft, { check }: RuleFacts): void {
+  const path = 'spec.inference.layer';
+  const { layer } = inference;
+  if (!inference.outputs.includes('EMBEDDINGS')) {
+    if (layer > 0) check.violate(path, `${layer}: only for outputs EMBEDDINGS`);
+    return;
+  }
+  const { layers, type } = model;
+  const { noHiddenRows } = kindOf(type);
+  if (layer === 0) {
+    inference.layer = noHiddenRows === '' ? Math.max(1, layers - 1) : layers;
+  } else if (layer > layers) {
+    check.violate(path, `${layer}: the model has ${layers}, of which the last gives the logits`);
+  } else if (layer < layers && noHiddenRows !== '') {
+    const only = `expected ${layers}, whose rows are the logits`;
+    check.violate(path, `${layer}: ${noHiddenRows}; ${only}`);
+  }
+}
+
 /** Checks which nodes are predicted, where those are listed, and which files are written. */
-export const inferenceRule: Rule = (spec, { check }) => {
+export const inferenceRule: Rule = (spec, facts) => {
+  const { check } = facts;
   if (!reads(spec, 'inference')) return;
   const { inference } = spec;
   if (inference.job === '' && inference.path === '') {
@@ -35,6 +58,7 @@ export const inferenceRule: Rule = (spec, { check }) => {
       'PROBABILITIES: the model regresses, which gives none',
     );
   }
+  checkLayer(spec, facts);
   for (const key of ['outputs', 'formats'] as const) {
     const names: readonly string[] = inference[key];
     names.forEach((name, index) => {

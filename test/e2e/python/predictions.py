@@ -6,7 +6,8 @@ Folders of an inference with logits and probabilities, of an export of the same 
 the dataset that was predicted; MODULES is src/python/gnnd/rows.py, by which rows are computed.
 Nothing else of the product computes here: dense matrices, float64 but for those modules.
 
-Prints JSON: the largest absolute difference of a logit and of a probability, how many classes differ
+Prints JSON: the largest absolute difference of a logit and of a probability, the largest relative
+one of an embedding, how many classes differ
 where the two largest logits are not within 1e-4, and what the Parquet file said, where there is one
 and pyarrow.
 """
@@ -36,6 +37,8 @@ def scaled(x, mean, deviation):
 
 
 def sage(state, matrix, x):
+    """Rows of each layer."""
+    given = []
     degree = matrix.sum(1, keepdims=True)
     mean = np.divide(matrix, degree, out=np.zeros_like(matrix), where=degree > 0)
     layers = len({name.split('.')[1] for name in state})
@@ -44,13 +47,15 @@ def sage(state, matrix, x):
         x = mean @ x @ part('lin_l.weight').T + part('lin_l.bias') + x @ part('lin_r.weight').T
         if layer + 1 < layers:
             x = np.maximum(x, 0)
-    return x
+        given.append(x)
+    return given
 
 
 def gcn(state, matrix, x):
     loops = matrix + np.eye(len(matrix))
     # gnnd and DGL count in-degrees on both sides; of an undirected graph they are the same.
     scale = 1 / np.sqrt(loops.sum(1))
+    given = []
     layers = len({name.split('.')[1] for name in state})
     for layer in range(layers):
         weight = state[f'convs.{layer}.lin.weight'].double().numpy()
@@ -58,7 +63,8 @@ def gcn(state, matrix, x):
         x = scale[:, None] * (loops @ (scale[:, None] * (x @ weight.T))) + bias
         if layer + 1 < layers:
             x = np.maximum(x, 0)
-    return x
+        given.append(x)
+    return given
 
 
 def rows(modules, export, state, matrix, x):
@@ -101,6 +107,14 @@ def parquet(folder, nodes, logits):
     return len(table['node'])
 
 
+def apart(found, wanted, nodes):
+    """The largest difference, by the largest number; 0 where nothing is known."""
+    assert found.dtype == np.float32 and len(found) == len(nodes)
+    if wanted is None:
+        return 0.0
+    return float(np.abs(found - wanted[nodes]).max() / max(1, np.abs(wanted).max()))
+
+
 def main(modules, folder, exported, dataset):
     summary = json.loads((folder / 'inference.json').read_text())
     assert {path.name for path in folder.iterdir()} - {'inference.json'} == set(summary['files'])
@@ -116,9 +130,12 @@ def main(modules, folder, exported, dataset):
         x = scaled(x, export['feature_mean'], export['feature_deviation'])
     kind = export['model']['type']
     if kind in ('GRAPHSAGE', 'GCN'):
-        wanted = {'GRAPHSAGE': sage, 'GCN': gcn}[kind](state, matrix, x)
+        layers = {'GRAPHSAGE': sage, 'GCN': gcn}[kind](state, matrix, x)
     else:
-        wanted = rows(modules, export, state, matrix, x)
+        # Hidden rows of SIGN are compared with those of its module (package/test_exports.py).
+        layers = [None] * (export['model']['layers'] - 1)
+        layers.append(rows(modules, export, state, matrix, x))
+    wanted, hidden = layers[-1], layers[summary['layer'] - 1]
     nodes = np.arange(len(wanted))
     if (folder / 'nodes.npy').exists():
         nodes = np.load(folder / 'nodes.npy')
@@ -139,6 +156,7 @@ def main(modules, folder, exported, dataset):
         'largest': float(np.abs(wanted).max()),
         'probabilities': float(np.abs(probabilities - shares).max()),
         'classes': int((predictions != wanted.argmax(1))[clear].sum()),
+        'embeddings': apart(np.load(folder / 'embeddings.npy'), hidden, nodes),
         'parquet': parquet(folder, nodes, logits),
     }))
 

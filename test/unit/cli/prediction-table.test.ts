@@ -34,6 +34,16 @@ test('of many rows the first ten are shown and all are counted', () => {
   expect(table.countsText()).toMatch(/^0 75, .* and 8 more$/);
 });
 
+test('of embeddings the first numbers are shown', () => {
+  const names = Array.from({ length: 8 }, (_, at) => `embeddings_${at}`);
+  const table = tableOf(`node,${names.join()}\n3,0.125,-2,3,4,5,6,7,8\n`, 9);
+  expect(table.headText(session).split('\n')).toEqual([
+    expect.stringMatching(/^NODE +EMBEDDING$/),
+    expect.stringMatching(/^3 +0\.125 -2\.00 3\.00 4\.00 5\.00 6\.00 …$/),
+  ]);
+  expect(table.countsText()).toBe('');
+});
+
 test('several labels are those that a node has; numbers are shown, and not counted', () => {
   const labels = tableOf(
     'node,prediction_0,prediction_1,probabilities_0,probabilities_1\n0,1,1,0.9,0.8\n1,0,0,0,0\n',

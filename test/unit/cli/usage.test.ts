@@ -23,7 +23,7 @@ test.each([
   ['cache report x --seed 1', '--random-seed'],
   ['job list --adress unix:/a', '--address'],
   ['checkpoint export a b --which bets', 'best'],
-  ['predict a --with logit', 'logits'],
+  ['predict a --outputs logit', 'logits'],
   ['job create job.yaml', 'gnnctl job create -f FILE'],
   ['job list --state RUNING', 'RUNNING'],
   ['job list -o jsn', 'json'],

@@ -78,8 +78,8 @@ describe('predictions', () => {
     if (names !== null) writeFileSync(at('names.txt'), names);
     await publishPredictions(
       {
-        ...{ folder: out, formats: ['CSV', 'PARQUET'], logits: false, probabilities: true },
-        ...{ names: names === null ? null : at('names.txt'), rows: 3, classes: 2, facts: {} },
+        ...{ folder: out, formats: ['CSV', 'PARQUET'], outputs: ['PREDICTIONS', 'PROBABILITIES'] },
+        ...{ names: names === null ? null : at('names.txt'), rows: 3, facts: {} },
         classNames,
         learnt: 'CLASSIFICATION',
       },
@@ -128,6 +128,33 @@ describe('predictions', () => {
       '0,1,0.1,0.9',
     ]);
     expect(Object.keys(rows[0] ?? {})).toEqual(['node', 'prediction', 'probabilities']);
+  });
+
+  test('may be embeddings alone', async () => {
+    const out = mkdtempSync(at('out-'));
+    writeFileSync(
+      join(out, 'embeddings.npy'),
+      npy('float32', [2, 3], Float32Array.of(1, 2, 3, 4, 5, 6)),
+    );
+    const wanted = {
+      folder: out,
+      formats: ['NPY', 'CSV', 'PARQUET'],
+      outputs: ['EMBEDDINGS'],
+    } as const;
+    const more = { names: null, classNames: ['a'], rows: 2, learnt: 'CLASSIFICATION' } as const;
+    await publishPredictions({ ...wanted, ...more, facts: { layer: 1 } }, () => undefined);
+    expect(readFileSync(join(out, 'predictions.csv'), 'utf8')).toBe(
+      'node,embeddings_0,embeddings_1,embeddings_2\n0,1,2,3\n1,4,5,6\n',
+    );
+    const bytes = readFileSync(join(out, 'predictions.parquet'));
+    const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length);
+    expect(await read(file)).toEqual([
+      { node: 0n, embeddings: [1, 2, 3] },
+      { node: 1n, embeddings: [4, 5, 6] },
+    ]);
+    expect(
+      Object.keys(JSON.parse(readFileSync(join(out, 'inference.json'), 'utf8')).files),
+    ).toEqual([...['embeddings.npy', 'predictions.csv', 'predictions.parquet']]);
   });
 
   test('keep every bit of a number in the text', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { outputsOf } from '../../../src/plan/plan.ts';
 import { completeInference, type TrainedFacts } from '../../../src/spec/inference-input.ts';
 import type { JobSpecInput } from '../../../src/spec/job-spec.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
@@ -63,7 +64,7 @@ describe('the spec of an inference', () => {
         nodeIds: [],
       },
       ...{ outputs: [], formats: ['NPY'], parametersSha256: trained.parametersSha256 },
-      ...{ classes: 7, trainedOn: trained.datasetDigest, task: 'CLASSIFICATION' },
+      ...{ classes: 7, trainedOn: trained.datasetDigest, task: 'CLASSIFICATION', layer: 0 },
     });
     // No Sampler marks rows for a cache that nobody has.
     expect(resolved.cache).toMatchObject({ ratio: 0, standbyRatio: 0 });
@@ -96,6 +97,59 @@ describe('the spec of an inference', () => {
     expect(resolve(exact.spec).evaluation).toMatchObject({ method: 'EXACT', fanouts: [] });
     const other = completeInference({ ...minimal, evaluation: { fanouts: [3, 3] } }, trained);
     expect(resolve(other.spec).evaluation).toMatchObject({ method: 'SAMPLED', fanouts: [3, 3] });
+  });
+
+  describe('the layer of embeddings', () => {
+    const hidden = (model: JobSpecInput['model'], given: object = {}) => {
+      const own = model?.type === 'GCN' ? { sampling: { fanouts: [-1, -1, -1] } } : {};
+      const spec = resolve({ dataset: 'cora', model, training: { epochs: 1 }, ...own });
+      const inference = { job: 'gcn', outputs: ['EMBEDDINGS'], ...given } as const;
+      const completed = completeInference({ ...minimal, inference }, { ...trained, spec });
+      return resolveJobSpec(completed.spec, context);
+    };
+    const layerOf = (...of: Parameters<typeof hidden>) => okOf(hidden(...of)).inference.layer;
+    const refusal = (...of: Parameters<typeof hidden>) => {
+      const found = hidden(...of);
+      return 'ok' in found ? [] : found.violations;
+    };
+
+    it('is the last hidden one, where there is one that gives nodes a row', () => {
+      expect(layerOf({ type: 'GCN' })).toBe(2);
+      expect(layerOf({ type: 'GCN' }, { layer: 3 })).toBe(3);
+      expect(layerOf({ type: 'SIGN' })).toBe(2);
+      expect(layerOf({ type: 'SGC' })).toBe(1);
+      expect(layerOf({ type: 'HOGA', layers: 2 })).toBe(2);
+    });
+
+    it('is one of the model, of embeddings', () => {
+      const path = 'spec.inference.layer';
+      expect(refusal({ type: 'GCN' }, { layer: 4 })).toEqual([
+        { path, description: '4: the model has 3, of which the last gives the logits' },
+      ]);
+      expect(refusal({ type: 'GCN' }, { layer: 1, outputs: ['LOGITS'] })).toEqual([
+        { path, description: '1: only for outputs EMBEDDINGS' },
+      ]);
+      expect(refusal({ type: 'HOGA', layers: 2 }, { layer: 1 })).toEqual([
+        {
+          path,
+          description:
+            '1: layers of HOGA give a row for each hop of a node, and none for the node; ' +
+            'expected 2, whose rows are the logits',
+        },
+      ]);
+    });
+
+    it('decides which files there are', () => {
+      const kinds = (given: object) =>
+        outputsOf(okOf(hidden({ type: 'GCN' }, given))).map(({ kind, layer }) => [kind, layer]);
+      expect(kinds({})).toEqual([['EMBEDDINGS', 1]]);
+      expect(kinds({ outputs: [] })).toEqual([['PREDICTIONS', 2]]);
+      expect(kinds({ outputs: ['EMBEDDINGS', 'LOGITS'], layer: 1 })).toEqual([
+        ['PREDICTIONS', 2],
+        ['LOGITS', 2],
+        ['EMBEDDINGS', 0],
+      ]);
+    });
   });
 
   it('is told all that is wrong, each with its path', () => {

@@ -172,14 +172,24 @@ int PredictInto(const std::string& folder) {
   static const FirstOutput kRule;
   std::vector<uint32_t> nodes(kChunks * kRowsOfChunk);
   for (uint32_t v = 0; v < nodes.size(); ++v) nodes[v] = 2 * v;
-  Result<PredictionFiles> files =
-      PredictionFiles::Open({folder, true, true}, {nodes, false}, Predictions(kRule, kClasses));
+  const uint32_t widths[] = {2, kClasses};
+  const PredictionPlace place{folder,
+                              {{OutputKind::kPredictions, 1},
+                               {OutputKind::kLogits, 1},
+                               {OutputKind::kProbabilities, 1},
+                               {OutputKind::kEmbeddings, 0}}};
+  auto outputs = OutputsOf(place.outputs, kRule, widths);
+  if (!outputs.ok()) return 3;
+  Result<PredictionFiles> files = PredictionFiles::Open(place, {nodes, false}, std::move(*outputs));
   if (!files.ok()) return 1;
   for (uint32_t chunk = 0; chunk < kChunks; ++chunk) {
     EvalResult result{};
     const Status done = files->Once(EvalTask{}, {chunk, -1}, &result, [&] {
       result.rows = kRowsOfChunk;
-      return files->Write(uint64_t{chunk} * kRowsOfChunk, LogitsOf(chunk));
+      const uint64_t first = uint64_t{chunk} * kRowsOfChunk;
+      const std::vector<float> hidden(kRowsOfChunk * widths[0], static_cast<float>(chunk));
+      GNND_TRY(files->Write(0, first, hidden));
+      return files->Write(1, first, LogitsOf(chunk));
     });
     if (!done.ok() || result.rows != kRowsOfChunk) return 2;
   }
@@ -317,8 +327,8 @@ TEST_CASE("an inference killed at any point of a chunk is done once more, and is
       const auto marked = static_cast<int>(folder.Marks().size());
       CHECK(marked == (std::string(point) == "predict.after_mark" ? nth : nth - 1));
       REQUIRE(PredictInto(folder.path()) == 0);
-      for (const char* name :
-           {"out/predictions.npy", "out/logits.npy", "out/probabilities.npy", "out/nodes.npy"}) {
+      for (const char* name : {"out/predictions.npy", "out/logits.npy", "out/probabilities.npy",
+                               "out/embeddings.npy", "out/nodes.npy"}) {
         CHECK(folder.Bytes(name) == straight.Bytes(name));
       }
       for (const ChunkMark& mark : folder.Marks()) CHECK(mark.times == 1);
