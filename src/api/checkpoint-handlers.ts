@@ -39,7 +39,12 @@ export function checkpointHandlers({
     },
     async *exportCheckpoint(request, call) {
       admit();
-      for await (const part of checkpoints.export(exportFromProto(request), call.signal)) {
+      const parts = checkpoints.export(exportFromProto(request), call.signal);
+      let isSent = true;
+      for await (const part of parts) {
+        const { files } = request;
+        if (part.kind === 'file') isSent = files.length === 0 || files.includes(part.name);
+        if (!isSent && (part.kind === 'file' || part.kind === 'data')) continue;
         yield create(ExportCheckpointResponseSchema, { part: partToProto(part) });
       }
     },

@@ -29,7 +29,7 @@ import type { RpcOptions, RpcServer, ServedMethod, SurfaceCall } from './rpc.ts'
 export const pageMethods: ReadonlySet<string> = new Set([
   ...['GetHost', 'ListDevices', 'GetDataset'],
   ...['ListJobs', 'GetJob', 'ListEpochs', 'WatchJob', 'StreamLogs', 'GetJobPlan'],
-  'GetJobTimeline',
+  ...['GetJobTimeline', 'ExportCheckpoint'],
 ]);
 
 export interface PageCallsOptions {

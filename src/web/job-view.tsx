@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { DatasetService } from '../api/gen/gnnd/v1/dataset_service_pb.ts';
-import { type Job, JobPhaseSchema } from '../api/gen/gnnd/v1/job_pb.ts';
+import { type Job, JobPhaseSchema, JobState } from '../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../api/gen/gnnd/v1/job_service_pb.ts';
 import { ModelTypeSchema } from '../api/gen/gnnd/v1/model_pb.ts';
 import { Reason, ReasonSchema } from '../api/gen/gnnd/v1/types_pb.ts';
@@ -16,6 +16,7 @@ import { hitRate, hitRatesOf, queueOf } from './lanes.ts';
 import { LanesView, StagesTable } from './lanes-view.tsx';
 import { LogsView } from './logs-view.tsx';
 import { HotRanks, PlanView } from './plan-view.tsx';
+import { ReportView } from './report-view.tsx';
 import { Trouble } from './trouble.tsx';
 import { useFeed, usePolled } from './use-feed.ts';
 
@@ -125,6 +126,7 @@ function Parts({ job, feed }: { readonly job: Job; readonly feed: JobFeed }) {
       <Trouble error={plan.error} />
       {plan.value !== null && <PlanView plan={plan.value} />}
       <Attempts job={job} />
+      {learns && job.state === JobState.SUCCEEDED && <ReportView name={name} />}
       <LogsView name={name} />
     </>
   );

@@ -79,6 +79,40 @@ describe.skipIf(lacks)('in a browser', () => {
     await page.screenshot({ path: join(folder, `${name}.png`) });
   });
 
+  test.each(['light', 'dark'] as const)(
+    'its report has each class and a picture, %s',
+    async (scheme) => {
+      const link = await daemon.call(HostService.method.createPageLink, {});
+      const look = { width: 820, height: 1500, colorScheme: scheme };
+      const { page, complaints } = await browser.open(link.address, look);
+      await page.getByRole('link', { name: 'cora-sage' }).click();
+      await page.getByText('Report', { exact: true }).click();
+      const { result } = await daemon.job('cora-sage');
+      const accuracy = `${(100 * (result?.testAccuracyBest ?? 0)).toFixed(2)}\u00a0%`;
+      await page.getByText(`accuracy ${accuracy}`).waitFor();
+      const rows = page.getByRole('region', { name: 'Scores by class' }).locator('tbody tr');
+      // Seven classes, their mean, and that by nodes.
+      expect(await rows.count()).toBe(9);
+      const matrix = page.getByRole('slider', { name: 'Cell of the matrix' });
+      await matrix.focus();
+      await page.keyboard.press('Home');
+      await page.getByText(/of [\d,]+ nodes of 0 \(.*are said to be 0$/).waitFor();
+      const isDrawn = `(() => {
+      const canvas = document.querySelector('.matrix canvas');
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      return new Set(data).size;
+    })()`;
+      expect(await page.evaluate(isDrawn)).toBeGreaterThan(20);
+      await page.getByRole('combobox').first().selectOption('validation');
+      await page.getByText(/^500$/).first().waitFor();
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
+      expect(complaints).toEqual([]);
+      if (process.env['UPDATE_GOLDEN'] !== '1' || scheme === 'dark') return;
+      const report = page.locator('.report');
+      await report.screenshot({ path: join(repository, 'docs', 'images', 'page-report.png') });
+    },
+  );
+
   test('a job says how its batches a step came about, and how many Trainers wait', async () => {
     const steps = { epochs: 1, batchSize: 70, batchesPerStep: 1, threadsPerTrainer: 1 };
     await daemon.train('waits', { dataset: 'cora', training: steps, ...crew(1, 2) });

@@ -7,11 +7,11 @@ import {
 } from '../../api/gen/gnnd/v1/checkpoint_service_pb.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { numberOf, shortNames } from '../../spec/enum-names.ts';
+import { reportFiles, reportOfFiles } from '../../spec/job-report.ts';
 import { waitFor } from '../session/interrupt.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
-import { arrayOf } from '../show/array.ts';
-import { type Compared, reportOf, reportText } from '../show/job-report.ts';
+import { reportText } from '../show/job-report.ts';
 import { idOf, resourceName } from '../show/job-text.ts';
 import { createProgress } from '../show/progress.ts';
 
@@ -35,33 +35,9 @@ interface ReportFlags {
   readonly nodes: string;
 }
 
-/** What export.json says that a report needs (docs/formats/checkpoint.md). */
-interface ExportFacts {
-  readonly epoch: number;
-  readonly task: Compared['task'];
-  readonly model: { readonly out_dim: number };
-  readonly predictions: { readonly class_names: readonly string[] | null };
-}
-
 async function jobReport(session: Session, given: string, flags: ReportFlags): Promise<number> {
   const name = resourceName('jobs', given);
-  const files = await exported(session, name, flags);
-  const [predictions, labels, summary] = ['predictions.npy', 'labels.npy', 'export.json'].map(
-    (file) => files.get(file) ?? new Uint8Array(),
-  );
-  const {
-    epoch,
-    task,
-    model,
-    predictions: predicted,
-  }: ExportFacts = JSON.parse(Buffer.from(summary ?? []).toString('utf8'));
-  const report = reportOf({
-    task,
-    predictions: arrayOf(predictions ?? new Uint8Array()),
-    labels: arrayOf(labels ?? new Uint8Array()),
-    width: model.out_dim,
-    names: predicted.class_names,
-  });
+  const { epoch, report } = reportOfFiles(await exported(session, name, flags));
   const whole = { job: idOf(name), checkpoint: flags.which, epoch, nodes: flags.nodes, ...report };
   if (session.format === 'json') session.print(JSON.stringify(whole, null, 2));
   else if (session.format === 'jsonl') session.print(JSON.stringify(whole));
@@ -70,7 +46,7 @@ async function jobReport(session: Session, given: string, flags: ReportFlags): P
   return gnnctlExit.OK;
 }
 
-/** The small files of an export of the predicted nodes, by name; the model is passed over. */
+/** The files of an export that a report is made of, by name. */
 async function exported(
   session: Session,
   name: string,
@@ -78,19 +54,18 @@ async function exported(
 ): Promise<ReadonlyMap<string, Uint8Array>> {
   const kind = numberOf(CheckpointKindSchema, which) ?? 0;
   const predictions = numberOf(PredictionNodesSchema, nodes) ?? 0;
-  const passedOver = ['model.safetensors', 'logits.npy', 'nodes.npy'];
   const pieces = new Map<string, Uint8Array[]>();
   const progress = createProgress(session, `predicting nodes of ${idOf(name)}`);
   const work = async (signal: AbortSignal) => {
     const method = CheckpointService.method.exportCheckpoint;
-    let file: Uint8Array[] | null = null;
-    const request = { name, kind, predictions };
+    let file: Uint8Array[] = [];
+    const request = { name, kind, predictions, files: [...reportFiles] };
     for await (const { part } of session.client.stream(method, request, { signal })) {
       if (part.case === 'progress') progress.show(part.value.progress, part.value.message);
       else if (part.case === 'file') {
-        file = passedOver.includes(part.value.name) ? null : [];
-        if (file !== null) pieces.set(part.value.name, file);
-      } else if (part.case === 'data') file?.push(part.value);
+        file = [];
+        pieces.set(part.value.name, file);
+      } else if (part.case === 'data') file.push(part.value);
     }
     progress.done(true);
   };

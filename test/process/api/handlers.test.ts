@@ -450,6 +450,11 @@ describe('CheckpointService', () => {
       { case: 'file', value: { name: 'export.json', bytes: 2n } },
       { case: 'data', value: Buffer.from('{}') },
     ]);
+    const few: unknown[] = [];
+    const request = { name: 'jobs/mine', files: ['export.json'] };
+    const stream = client.stream(checkpoint.exportCheckpoint, request);
+    for await (const { part } of stream) few.push(part);
+    expect(few).toMatchObject([0, 3, 4, 5].map((at) => parts[at]));
   });
 });
 

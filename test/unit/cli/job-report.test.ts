@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { labelsOfSplit } from '../../../src/artifacts/export-labels.ts';
 import { Session } from '../../../src/cli/session/session.ts';
-import { arrayOf } from '../../../src/cli/show/array.ts';
-import { type Compared, reportOf, reportText } from '../../../src/cli/show/job-report.ts';
+import { reportText } from '../../../src/cli/show/job-report.ts';
+import { type Compared, reportOf } from '../../../src/spec/job-report.ts';
+import { arrayOf } from '../../../src/spec/npy-array.ts';
 import { folderOf, int64, npy } from '../datasets/workbench.ts';
 import { createTestIo } from './test-io.ts';
 

@@ -13,10 +13,10 @@ const headBytes = magicBytes + 2;
 export function arrayOf(file: Uint8Array): NumberArray {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   const dataAt = headBytes + view.getUint16(magicBytes, true);
-  const header = Buffer.from(file.subarray(headBytes, dataAt)).toString('latin1');
+  const header = new TextDecoder('latin1').decode(file.subarray(headBytes, dataAt));
   const [, type = '', axes = ''] = /'descr': '(...)'.*'shape': \(([^)]*)\)/.exec(header) ?? [];
   const shape = axes.split(',').flatMap((axis) => (axis.trim() === '' ? [] : [Number(axis)]));
-  // Copied: elements lie at a multiple of their size then, and a Buffer may share its memory.
+  // Copied: elements lie at a multiple of their size then, and bytes may share their memory.
   const data = Uint8Array.from(file.subarray(dataAt)).buffer;
   return { shape, values: valuesOf(type, data) };
 }
