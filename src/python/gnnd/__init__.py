@@ -14,6 +14,7 @@ from gnnd import models
 from gnnd.client import Client, version
 from gnnd.dataset import Dataset
 from gnnd.embedded import LocalClient, local
+from gnnd.embeddings import Embeddings
 from gnnd.errors import (
     AccessDenied,
     AlreadyExists,
@@ -42,6 +43,7 @@ __all__ = [
     "AlreadyExists",
     "Client",
     "Dataset",
+    "Embeddings",
     "GnndError",
     "ImportFailed",
     "ImportRefused",

@@ -126,15 +126,7 @@ class Predictions:
 
     def in_order_of(self, wanted: Any) -> Predictions:
         """Of `wanted` nodes, or their ids as texts, in their order; one may come twice."""
-        if np.asarray(wanted).dtype.kind not in "UO":
-            nodes = np.asarray(wanted, np.int64)
-            order = np.argsort(self.nodes, kind="stable")
-            rows = order[np.searchsorted(self.nodes, nodes, sorter=order)]
-        else:
-            # A text that is no id was a node's number.
-            numbers = {str(node): row for row, node in enumerate(self.nodes)}
-            row_of = {**numbers, **{name: row for row, name in enumerate(self.ids or [])}}
-            rows = np.array([row_of[str(name).strip()] for name in wanted], np.int64)
+        rows = rows_of(wanted, self.nodes, self.ids)
         return Predictions(
             nodes=self.nodes[rows],
             ids=None if self.ids is None else [self.ids[row] for row in rows],
@@ -145,10 +137,23 @@ class Predictions:
         )
 
 
+def rows_of(wanted: Any, nodes: np.ndarray, ids: list[str] | None) -> np.ndarray:
+    """Where each of `wanted` nodes, or ids as texts, stands among `nodes` with these `ids`."""
+    if np.asarray(wanted).dtype.kind not in "UO":
+        order = np.argsort(nodes, kind="stable")
+        return order[np.searchsorted(nodes, np.asarray(wanted, np.int64), sorter=order)]
+    # A text that is no id was a node's number.
+    numbers = {str(node): row for row, node in enumerate(nodes)}
+    row_of = {**numbers, **{name: row for row, name in enumerate(ids or [])}}
+    return np.array([row_of[str(name).strip()] for name in wanted], np.int64)
+
+
 def predictions_of(files: dict[str, bytes], summary: str) -> Predictions:
     """The arrays of an inference or of an export with predictions."""
     facts = checked(files, summary)
     arrays = {name: npy(data) for name, data in files.items() if name.endswith(".npy")}
+    if "predictions.npy" not in arrays:
+        raise GnndError("nothing is predicted there: it has embeddings alone")
     classes = arrays["predictions.npy"]
     nodes = arrays.get("nodes.npy")
     return Predictions(
@@ -156,12 +161,12 @@ def predictions_of(files: dict[str, bytes], summary: str) -> Predictions:
         classes=classes,
         logits=arrays.get("logits.npy"),
         probabilities=arrays.get("probabilities.npy"),
-        ids=_ids_of(files["predictions.csv"]) if "predictions.csv" in files else None,
+        ids=ids_of(files["predictions.csv"]) if "predictions.csv" in files else None,
         class_names=facts.get("class_names"),
     )
 
 
-def _ids_of(table: bytes) -> list[str] | None:
+def ids_of(table: bytes) -> list[str] | None:
     """The column `id` of a predictions.csv; None where the dataset has no ids."""
     rows = csv.reader(io.TextIOWrapper(io.BytesIO(table), encoding="utf-8", newline=""))
     header = next(rows)

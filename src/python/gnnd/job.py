@@ -11,15 +11,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gnnd import files, geometric, history, onnx, watch
+from gnnd import files, geometric, history, inferring, onnx, watch
 from gnnd.calls import public
 from gnnd.connection import Connection, request_id
 from gnnd.dataset import Dataset, Task, task_of
+from gnnd.embeddings import Embeddings, embeddings_of
 from gnnd.errors import GnndError, JobCancelled, JobFailed, NotFound, Violation, missing, wrong
-from gnnd.parts import is_mask
 from gnnd.report import Report, report_of
 from gnnd.spec import choices_of, plain
-from gnnd.staging import put_array, put_text, require_shared, staging_folder
 from gnnd.v1 import (
     checkpoint_service_pb2,
     evaluation_pb2,
@@ -30,8 +29,7 @@ from gnnd.v1 import (
     job_service_pb2,
     types_pb2,
 )
-from gnnd.values import Unfit, masked_array
-from gnnd.words import one_of, shown
+from gnnd.words import one_of
 
 _REPORTED = ("test", "val")
 _WHICH = {
@@ -44,15 +42,12 @@ _EXPORTED = {
     "val": checkpoint_service_pb2.PREDICTION_NODES_VAL,
     "test": checkpoint_service_pb2.PREDICTION_NODES_TEST,
 }
-#: Ids that a spec may list; more go by a file.
-_LISTED_MAX = 1000
 #: What decides tells the task, unless several have the metric.
 _TASKS: dict[int, Task] = {
     evaluation_pb2.DECIDING_METRIC_ACCURACY: "CLASSIFICATION",
     evaluation_pb2.DECIDING_METRIC_MAE: "REGRESSION",
     evaluation_pb2.DECIDING_METRIC_RMSE: "REGRESSION",
 }
-_PREDICTED = {"all": "ALL", "train": "TRAINING", "val": "VALIDATION", "test": "TEST"}
 
 
 class JobClient(Protocol):
@@ -363,62 +358,99 @@ class Job:
         Returns:
             In the order of `nodes`; of a split, in ascending numbers.
         """
-        wanted = None if isinstance(nodes, str) else _listed(nodes)
-        if wanted is None and nodes not in _PREDICTED:
-            text = f"{one_of(nodes, _PREDICTED)}; of one node, [{shown(nodes)}]"
-            raise wrong("job.predict()", Violation("nodes", text))
-        by_ids = wanted is not None and wanted.dtype == object
-        outputs = {"LOGITS": logits, "PROBABILITIES": probabilities}
-        has_ids = by_ids or (not any(outputs.values()) if ids is None else ids)
-        inference: dict[str, Any] = {
-            "job": self.id,
-            "parameters": which,
-            "nodes": "LISTED" if wanted is not None else _PREDICTED[nodes],
-            "outputs": [name for name, is_wanted in outputs.items() if is_wanted],
-            "formats": ["NPY", "CSV"] if has_ids else ["NPY"],
-        }
-        spec = {
-            "kind": "INFERENCE",
-            "inference": inference,
-            "dataset": dataset.id if isinstance(dataset, Dataset) else dataset,
-            "resources": {"devices": devices},
-        }
-        self.wait()
-        if wanted is None:
-            return self._predicted(spec, keep)
-        if not by_ids:
-            predicted = dataset.id if isinstance(dataset, Dataset) else dataset
-            about = self._client.dataset(predicted or self.message.effective_spec.dataset)
-            wanted = _numbered(wanted, about.num_nodes)
-        # Numbers go by a file: a spec's texts would be ids where ids are numbers.
-        if by_ids and len(wanted) <= _LISTED_MAX:
-            inference["node_ids"] = wanted.tolist()
-            return self._predicted(spec, keep).in_order_of(wanted)
-        require_shared(self._client.is_same_host, staging)
-        with staging_folder(staging, self._client.host.state_dir) as folder:
-            if by_ids:
-                put_text(folder, "nodes.txt", "".join(f"{name}\n" for name in wanted))
-                inference["nodes_file"] = str(folder / "nodes.txt")
-            else:
-                put_array(folder, "nodes", np.unique(wanted).astype(np.int64))
-                inference["nodes_file"] = str(folder / "nodes.npy")
-            return self._predicted(spec, keep).in_order_of(wanted)
+        asked = inferring.asked(
+            "job.predict()",
+            nodes,
+            outputs={"LOGITS": logits, "PROBABILITIES": probabilities},
+            ids=ids,
+            parameters=which,
+        )
+        found, order = self._inferred(asked, dataset, devices, staging, keep)
+        predictions = files.predictions_of(found, "inference.json")
+        return predictions if order is None else predictions.in_order_of(order)
+
+    @public
+    def embeddings(
+        self,
+        nodes: Any = "all",
+        *,
+        layer: int | None = None,
+        ids: bool = False,
+        which: str = "best",
+        dataset: str | Dataset | None = None,
+        devices: int | None = None,
+        staging: str | os.PathLike[str] | None = None,
+        keep: bool = False,
+    ) -> Embeddings:
+        """Rows [n, D] that a layer gives for nodes, as a job of its own like `predict`.
+
+        Rows are those after normalisation and activation, without dropout; of the last layer they
+        are the logits (docs/inference.md).
+
+        Args:
+            nodes: As of `predict`.
+            layer: From 1, nearest the features, to the model's number of layers; by default the
+                last hidden one.
+            ids: Whether to have [n] ids, where the dataset has them, from a table of text that has
+                the rows once more.
+            which: Whose parameters, `"best"` or `"last"`.
+            dataset: As the next ones: as of `predict`.
+            devices: Number of devices.
+            staging: Where nodes are written for the daemon.
+            keep: Leaves the job and its files with the daemon.
+
+        Returns:
+            In the order of `nodes`; of a split, in ascending numbers.
+        """
+        asked = inferring.asked(
+            "job.embeddings()",
+            nodes,
+            outputs={"EMBEDDINGS": True},
+            ids=ids,
+            parameters=which,
+            layer=layer,
+        )
+        found, order = self._inferred(asked, dataset, devices, staging, keep)
+        embeddings = embeddings_of(found)
+        return embeddings if order is None else embeddings.in_order_of(order)
 
     def predictions(self) -> files.Predictions:
         """What an inference left. `NotPossibleNow` for a job that trains."""
-        request = checkpoint_service_pb2.ExportPredictionsRequest(name=self.message.name)
-        parts = self._connection.stream(self._connection.checkpoints.ExportPredictions, request)
-        return files.predictions_of(files.to_memory(parts), "inference.json")
+        return files.predictions_of(self._predicted(), "inference.json")
 
     # Below.
 
-    def _predicted(self, spec: dict[str, Any], keep: bool) -> files.Predictions:
-        job = self._client.submit_spec(spec)
-        try:
-            return job.wait().predictions()
-        finally:
-            if not keep:
-                job.delete(force=True)
+    def _inferred(
+        self,
+        asked: inferring.Asked,
+        dataset: str | Dataset | None,
+        devices: int | None,
+        staging: str | os.PathLike[str] | None,
+        keep: bool,
+    ) -> tuple[dict[str, bytes], Any]:
+        """The files of an inference that is made for them, and the order of the nodes' rows."""
+        self.wait()
+        other = dataset.id if isinstance(dataset, Dataset) else dataset
+        about = other or self.message.effective_spec.dataset
+        place = inferring.Place(self._client.is_same_host, self._client.host.state_dir, staging)
+        with asked.listed(lambda: self._client.dataset(about).num_nodes, place) as (more, order):
+            spec = {
+                "kind": "INFERENCE",
+                "inference": {"job": self.id, **asked.inference, **more},
+                "dataset": other,
+                "resources": {"devices": devices},
+            }
+            job = self._client.submit_spec(spec)
+            try:
+                return job.wait()._predicted(), order
+            finally:
+                if not keep:
+                    job.delete(force=True)
+
+    def _predicted(self) -> dict[str, bytes]:
+        request = checkpoint_service_pb2.ExportPredictionsRequest(name=self.message.name)
+        parts = self._connection.stream(self._connection.checkpoints.ExportPredictions, request)
+        return files.to_memory(parts)
 
     def _export(self, which: str, predictions: str | None = None) -> Iterator[Any]:
         if which not in _WHICH:
@@ -454,47 +486,3 @@ class Job:
         reason = types_pb2.Reason.Name(message.reason).removeprefix("REASON_")
         text = f"job {self.id} ended {reason}: {message.message}"
         raise kinds[message.state](text, reason=reason)
-
-
-def _listed(nodes: Any) -> Any:
-    """[n] numbers, texts as objects, or a mask, of those in any form that names nodes."""
-    if isinstance(nodes, (range, set, frozenset)):
-        nodes = sorted(nodes)
-    try:
-        found = masked_array(nodes)
-        if isinstance(found, np.ma.MaskedArray) or found.dtype == object:
-            is_text = found.dtype == object
-            lacking = [text is None for text in found] if is_text else np.ma.getmaskarray(found)
-            if np.any(lacking):
-                at = int(np.flatnonzero(lacking)[0])
-                raise Unfit(f"there is none at index {at}: expected numbers, or ids as texts")
-    except Unfit as error:
-        raise wrong("job.predict()", Violation("nodes", str(error))) from None
-    if found.dtype == bool or found.size == 0:
-        return found.astype(bool if found.size > 0 else np.int64)
-    if found.dtype != object and found.dtype.kind not in "iu":
-        text = f"they are of type {found.dtype}: expected whole numbers, ids as texts, or a mask"
-        raise wrong("job.predict()", Violation("nodes", text))
-    return found if found.ndim == 1 else found.reshape(len(found), -1)
-
-
-def _numbered(found: Any, num_nodes: int) -> Any:
-    """[n] numbers of nodes of those, or of a mask."""
-
-    def refuse(text: str) -> None:
-        raise wrong("job.predict()", Violation("nodes", text))
-
-    if found.ndim == 2 and 1 in found.shape:
-        found = found.reshape(-1)
-    if found.ndim != 1:
-        refuse(f"they have shape {found.shape}: expected [n]")
-    if found.dtype == bool:
-        if len(found) != num_nodes:
-            refuse(f"a mask of {len(found):,}: expected one of each of {num_nodes:,} nodes")
-        return np.flatnonzero(found)
-    if is_mask(found, num_nodes):
-        return np.flatnonzero(found)
-    outside = np.flatnonzero((found < 0) | (found >= num_nodes))
-    if outside.size > 0:
-        refuse(f"{found[outside[0]]} at index {outside[0]}: expected 0 to {num_nodes - 1:,}")
-    return found.astype(np.int64)

@@ -255,6 +255,22 @@ class Jobs(unittest.TestCase):
         kinds = {job.message.spec.kind for job in self.client.jobs()}
         self.assertEqual(kinds, {0}, "predictions left jobs")
 
+    def test_give_rows_of_layers(self):
+        rows = self.job.embeddings()
+        self.assertEqual((rows.rows.shape, rows.layer), ((2708, 16), 1))
+        some = self.job.embeddings(["paper 70", "paper 7", "paper 70"])
+        self.assertEqual(some.ids, ["paper 70", "paper 7", "paper 70"])
+        self.assertTrue(np.allclose(some, np.asarray(rows)[[70, 7, 70]], atol=1e-5))
+        logits = self.job.predict(logits=True).logits
+        self.assertTrue(np.allclose(self.job.embeddings(layer=2), logits, atol=1e-4))
+        with self.assertRaisesRegex(gnnd.InvalidRequest, "the model has 2"):
+            self.job.embeddings(layer=3)
+        with tempfile.TemporaryDirectory() as folder:
+            path = rows.save(pathlib.Path(folder, "rows.npy"))
+            self.assertTrue(np.array_equal(np.load(path), rows.rows))
+            with self.assertRaisesRegex(gnnd.InvalidRequest, r"expected .npy or .parquet"):
+                rows.save(pathlib.Path(folder, "rows.csv"))
+
     def test_log_what_their_executors_say(self):
         lines = list(self.job.wait().logs())
         self.assertTrue(any("trainer" in line and "executor.started" in line for line in lines))

@@ -71,6 +71,20 @@ def over_blocks(known):
     return [kind for kind in kinds if issubclass(kind, gnnd.models.Layered) and kind not in known]
 
 
+def inputs_of(layers, module, *given):
+    """What each of `layers` is given while `module` computes: the rows of the layer below it."""
+    seen = []
+
+    def note(_, args):
+        seen.append(args[0].detach())
+
+    hooks = [layer.register_forward_pre_hook(note) for layer in layers]
+    module(*given)
+    for hook in hooks:
+        hook.remove()
+    return seen
+
+
 class Exports(unittest.TestCase):
     """One job of each model, on one graph of chance; predicted on another one, too."""
 
@@ -135,6 +149,33 @@ class Exports(unittest.TestCase):
                 for way, module in modules.items():
                     self.alike(module(x, edges), wanted, f"{way} of {name} on {of}")
                 self.alike(onnx(x=x, edge_index=edges), wanted, f"to_onnx of {name} on {of}")
+
+    def test_over_graphs_give_gnnds_rows_of_each_hidden_layer(self):
+        of = "another-chance"
+        x, edges = (torch.from_numpy(self.graphs[of][key]) for key in ("features", "edge_index"))
+        for name in self.over_graphs:
+            module = self.jobs[name].to_pyg()
+            convs = getattr(module, "model", module).convs
+            rows = inputs_of(convs, module, x, edges)[1:]
+            for layer, wanted in enumerate(rows, start=1):
+                found = self.jobs[name].embeddings(layer=layer, dataset=of)
+                self.alike(wanted, found.rows, f"layer {layer} of {name}")
+        last = self.jobs["x-gcn"].embeddings([3, 3, 1], dataset=of)
+        self.assertEqual((last.layer, last.nodes.tolist()), (2, [3, 3, 1]))
+        wanted = self.jobs["x-gcn"].embeddings(dataset=of).rows
+        self.alike(last.tensor(), wanted[[3, 3, 1]], "some nodes of x-gcn")
+
+    def test_over_rows_give_gnnds_rows_of_each_layer_where_nodes_have_one(self):
+        job = self.jobs["x-sign"]
+        module = job.to_torch()
+        rows = propagated(self.graphs["chance"], self.both, 2)
+        lins = getattr(module, "model", module).lins
+        for layer, wanted in enumerate(inputs_of(lins, module, rows), start=1):
+            self.alike(wanted, job.embeddings(layer=layer).rows, f"layer {layer} of x-sign")
+        wide = self.jobs["x-hoga"]
+        self.assertEqual(
+            wide.embeddings("val").rows.shape[1], wide.predict("val", logits=True).logits.shape[1]
+        )
 
     def test_over_rows_compute_gnnds_logits_too(self):
         # That their files in ONNX compute the same test_torch shows: they have no edges.

@@ -11,7 +11,7 @@ import unittest
 import numpy as np
 
 import gnnd
-from gnnd import job, networks, sources, staging, values
+from gnnd import inferring, networks, sources, staging, values
 from gnnd_formats.graph import FormatError, as_mask
 
 NAN = float("nan")
@@ -215,7 +215,8 @@ class Splits(Refusals):
 
     def test_of_predictions_are_so_too(self):
         def numbered(nodes):
-            return job._numbered(job._listed(nodes), 4).tolist()
+            found = inferring._listed("job.predict()", nodes)
+            return inferring._numbered("job.predict()", found, 4).tolist()
 
         for mask in ([1, 0, 0, 1], np.array([1, 0, 0, 1], np.uint8), [True, False, False, True]):
             self.assertEqual(numbered(mask), [0, 3])
@@ -231,7 +232,8 @@ class Splits(Refusals):
         ):
             with self.assertRaisesRegex(gnnd.InvalidRequest, said):
                 numbered(wrong)
-        self.assertEqual(job._listed(["a", "b"]).tolist(), ["a", "b"])
+        listed = inferring._listed("job.predict()", ["a", "b"])
+        self.assertEqual(listed.tolist(), ["a", "b"])
 
     def test_in_files_are_no_ids(self):
         marked = as_mask(np.array([0, 1, 1], np.uint8), "graph.bin", "train_mask")
