@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { JobService } from '../../src/api/gen/gnnd/v1/job_service_pb.ts';
@@ -69,4 +69,19 @@ test('a folder of arrays is told with how many nodes each class has', async () =
   const counts = /Classes +(.*)/.exec(text)?.[1] ?? '';
   const sum = [...counts.matchAll(/ (\d+)(?:,|$)/g)].reduce((all, [, n]) => all + Number(n), 0);
   expect([sum, counts]).toEqual([10, expect.stringMatching(/^(ham|spam, eggs) \d+/)]);
+});
+
+test('embeddings are shown by their first numbers, and are the only file of numbers', async () => {
+  const text = await predict(true, '--outputs', 'EMBEDDINGS', '--layer', '1', '--id', 'rows');
+  expect(text).toMatch(/^ID +EMBEDDING\nn0( +-?\d\S*){4}\n/);
+  expect(text).not.toContain('Classes');
+  const table = await predict(false, '--outputs', 'embeddings', 'logits', '--node-ids', 'n30');
+  expect(table).toMatch(
+    /^node,id,prediction,class,logits_0,logits_1,embeddings_0,embeddings_1,embeddings_2,embeddings_3\n30,n30,/,
+  );
+  const out = join(folder, 'rows');
+  await predict(true, '--outputs', 'embeddings', '--format', 'npy', 'parquet', '--out', out);
+  expect(readdirSync(out).sort()).toEqual([
+    ...['embeddings.npy', 'inference.json', 'predictions.parquet'],
+  ]);
 });
