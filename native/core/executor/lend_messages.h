@@ -14,7 +14,8 @@
 //   reader -> Lender   LendReturn   the batch was copied; its slot is read no more
 //
 // Batches are offered in the order of their numbers; reader `rank` of `world` gets those whose
-// number is rank modulo world.
+// number, counted from epoch 0 on, is rank modulo world. A reader may be offered a batch before it
+// has returned the one before.
 
 namespace gnnd {
 

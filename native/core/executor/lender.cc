@@ -20,6 +20,17 @@ namespace {
 
 // Between two signs of life.
 constexpr int kLookMs = 200;
+// Batches that one reader has at once: the one that it copies and the next, so that a copy's end
+// and the next one's begin are not a round trip apart.
+constexpr uint64_t kLoansOfRank = 2;
+
+bool IsReady(Segment& segment, uint64_t batch) {
+  const JobShape& shape = segment.shape();
+  // Acquire: pairs with the release of the Sampler that published the record.
+  const uint64_t word = segment.ledger(shape.IndexOfBatch(batch)).load(std::memory_order_acquire);
+  const LedgerWord entry = LedgerWord::OfBatch(word, shape.EpochOfBatch(batch), shape.born_ready);
+  return entry.state == BatchState::kReady;
+}
 
 Result<UniqueFd> ListenAt(const std::string& name) {
   sockaddr_un address{};
@@ -74,53 +85,99 @@ Status Lender::Extract(const Sample&, uint32_t, ExtractReport*) { return Status:
 Status Lender::ComputeGradient(const Sample& sample, uint32_t, const ParametersView&,
                                std::span<float> gradient, BatchReport* report) {
   const uint64_t epoch = sample.key().epoch - segment_.config().first_epoch;
-  const uint64_t batch = epoch * segment_.shape().batches_per_epoch + sample.key().batch;
-  const int reader = GNND_VALUE(AwaitReader(batch));
-  const LendOffer offer{batch};
-  if (send(reader, &offer, sizeof offer, MSG_NOSIGNAL) != sizeof offer) {
-    return End("a reader has gone");
-  }
-  GNND_TRY(AwaitReturn(batch, reader));
+  due_ = epoch * segment_.shape().batches_per_epoch + sample.key().batch;
+  GNND_TRY(AwaitReader(due_));
+  if (offered_ <= due_) Offer(due_);
+  GNND_TRY(AwaitReturn(due_));
   std::fill(gradient.begin(), gradient.end(), 0.0F);
   report->sums.items = sample.num_seeds();
   return Status::Ok();
 }
 
-Result<int> Lender::AwaitReader(uint64_t batch) {
+uint64_t Lender::RankOf(uint64_t batch) const {
+  const uint64_t before = segment_.config().first_epoch * segment_.shape().batches_per_epoch;
+  return (before + batch) % readers_.size();
+}
+
+bool Lender::Joined(uint64_t batch) const {
+  return !readers_.empty() && readers_[RankOf(batch)].socket.valid();
+}
+
+Status Lender::AwaitReader(uint64_t batch) {
   const auto begin = std::chrono::steady_clock::now();
-  while (readers_.empty() || !readers_[batch % readers_.size()].valid()) {
-    static_cast<void>(GNND_VALUE(Look(-1)));
+  while (!Joined(batch)) {
+    GNND_TRY(Look());
     if (std::chrono::steady_clock::now() - begin > options_.patience) {
       return End("no reader came for batch " + std::to_string(batch));
     }
   }
-  return readers_[batch % readers_.size()].get();
+  return Status::Ok();
 }
 
-Status Lender::AwaitReturn(uint64_t batch, int reader) {
-  while (true) {
-    if (!GNND_VALUE(Look(reader))) continue;
-    LendReturn returned;
-    const ssize_t got = recv(reader, &returned, sizeof returned, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (got != sizeof returned) return End("a reader has gone");
-    if (returned.batch == batch) return Status::Ok();
-    return End("a reader returned batch " + std::to_string(returned.batch) +
-               ", which was not lent");
+void Lender::Offer(uint64_t batch) {
+  const LendOffer offer{batch};
+  Peer& reader = PeerOf(batch);
+  if (send(reader.socket.get(), &offer, sizeof offer, MSG_NOSIGNAL) != sizeof offer) {
+    reader.gone = true;
+  }
+  offered_ = batch + 1;
+}
+
+void Lender::OfferAhead(uint64_t batch) {
+  const JobShape& shape = segment_.shape();
+  const uint64_t all = uint64_t{segment_.config().epochs} * shape.batches_per_epoch;
+  const uint64_t end = std::min(all, batch + kLoansOfRank * readers_.size());
+  while (offered_ < end && Joined(offered_) && !PeerOf(offered_).gone &&
+         IsReady(segment_, offered_)) {
+    Offer(offered_);
   }
 }
 
-Result<bool> Lender::Look(int also) {
+Status Lender::AwaitReturn(uint64_t batch) {
+  while (returned_.erase(batch) == 0) {
+    if (PeerOf(batch).gone) return End("a reader has gone");
+    OfferAhead(batch);
+    GNND_TRY(Look());
+  }
+  return Status::Ok();
+}
+
+Status Lender::Look() {
   GNND_TRY(segment_.AbortStatus());
   log_.Heartbeat();
   const auto stop = static_cast<uint32_t>(Command::kStop);
   if (segment_.header().command.load(std::memory_order_acquire) >= stop) {
     return Status(Code::kAborted, "the job was told to stop");
   }
-  std::array<pollfd, 2> polled{{{listener_.get(), POLLIN, 0}, {also, POLLIN, 0}}};
-  if (poll(polled.data(), also < 0 ? 1 : 2, kLookMs) <= 0) return false;
-  if (polled[0].revents != 0) GNND_TRY(AcceptReader());
-  return polled[1].revents != 0;
+  std::vector<pollfd> polled{{listener_.get(), POLLIN, 0}};
+  // A negative descriptor is passed over.
+  for (const Peer& reader : readers_) {
+    polled.push_back({reader.gone ? -1 : reader.socket.get(), POLLIN, 0});
+  }
+  if (poll(polled.data(), polled.size(), kLookMs) <= 0) return Status::Ok();
+  for (uint64_t rank = 0; rank + 1 < polled.size(); ++rank) {
+    if (polled[rank + 1].revents != 0) GNND_TRY(Collect(rank));
+  }
+  return polled[0].revents != 0 ? AcceptReader() : Status::Ok();
+}
+
+Status Lender::Collect(uint64_t rank) {
+  Peer& reader = readers_[rank];
+  while (true) {
+    LendReturn returned;
+    const ssize_t got = recv(reader.socket.get(), &returned, sizeof returned, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Status::Ok();
+    if (got != sizeof returned) {
+      // Others may still copy batches before its next one.
+      reader.gone = true;
+      return Status::Ok();
+    }
+    const uint64_t batch = returned.batch;
+    const bool was_lent = batch >= due_ && batch < offered_ && RankOf(batch) == rank;
+    if (!was_lent || !returned_.insert(batch).second) {
+      return End("a reader returned batch " + std::to_string(batch) + ", which was not lent");
+    }
+  }
 }
 
 Status Lender::AcceptReader() {
@@ -136,9 +193,9 @@ Status Lender::AcceptReader() {
     return Status::Ok();
   }
   if (readers_.empty()) readers_.resize(hello.world);
-  if (readers_.size() != hello.world || readers_[hello.rank].valid()) return Status::Ok();
+  if (readers_.size() != hello.world || readers_[hello.rank].socket.valid()) return Status::Ok();
   GNND_TRY(Welcome(reader.get()));
-  readers_[hello.rank] = std::move(reader);
+  readers_[hello.rank].socket = std::move(reader);
   return Status::Ok();
 }
 

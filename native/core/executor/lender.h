@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,8 +20,13 @@
 // segment and cannot break it: each batch is lent in key order, a slot is reused only after its
 // batch was copied, and a Sampler that dies is replaced as in any job.
 //
-// A job lives as long as its readers. When one has gone, or none comes in time, the Lender aborts
-// the segment, which ends all loops.
+// Offers run ahead of hand-ins. A READY record does not change before its batch is committed, and
+// nobody but the Lender takes batches of its job, so the batches behind the one that is due are
+// offered as soon as they are READY: ranks copy at the same time, each its own batch, and returns
+// may come in any order. Batches are handed in in theirs.
+//
+// A job lives as long as its readers. When the batch that is due is of a reader that has gone, or
+// of one that does not come in time, the Lender aborts the segment, which ends all loops.
 
 namespace gnnd {
 
@@ -56,12 +62,27 @@ class Lender : public TrainWork {
  private:
   Lender(Segment& segment, ExecutorId id) : segment_(segment), log_(segment, id) {}
 
-  // Waits for the reader of this rank, in turn with signs of life; its descriptor.
-  Result<int> AwaitReader(uint64_t batch);
-  Status AwaitReturn(uint64_t batch, int reader);
-  // Waits for something to read on a socket for a moment. False: nothing came, look again.
-  Result<bool> Look(int also);
+  struct Peer {
+    UniqueFd socket;
+    bool gone = false;  // its end was seen; it is not awaited, and no other gets its rank
+  };
+
+  // Waits until the reader of this batch has joined, in turn with signs of life.
+  Status AwaitReader(uint64_t batch);
+  Status AwaitReturn(uint64_t batch);
+  bool Joined(uint64_t batch) const;
+  // Counted from epoch 0 on, also by a job that begins with a later one: so ranks that go on get
+  // the batches that they would have got.
+  uint64_t RankOf(uint64_t batch) const;
+  Peer& PeerOf(uint64_t batch) { return readers_[RankOf(batch)]; }
+  void Offer(uint64_t batch);
+  // Offers what is READY behind `batch`, which is lent.
+  void OfferAhead(uint64_t batch);
+  // Waits a moment for readers that come, go, or return batches.
+  Status Look();
   Status AcceptReader();
+  // Takes in what a reader has returned.
+  Status Collect(uint64_t rank);
   Status Welcome(int reader);
   // Ends the job, which is over without its readers.
   Status End(const std::string& why);
@@ -72,7 +93,10 @@ class Lender : public TrainWork {
   UniqueFd listener_;
   UniqueFd lent_segment_;  // opened for reading only
   UniqueFd features_;
-  std::vector<UniqueFd> readers_;  // by rank; empty before the first one came
+  std::vector<Peer> readers_;    // by rank; empty before the first one came
+  uint64_t due_ = 0;             // the batch that is awaited; those below are handed in
+  uint64_t offered_ = 0;         // batches from due_ up to here are offered
+  std::set<uint64_t> returned_;  // of those
 };
 
 }  // namespace gnnd

@@ -1,17 +1,15 @@
 #include "core/executor/lender.h"
 
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "job_harness.h"
-#include "reader/gnnd_reader.h"
+#include "test/core/reader/reader_library.h"
 #include "test/support/npy_files.h"
 
 // A job that lends batches, and its readers through gnnd_reader.so, as a user's process has it.
@@ -19,77 +17,25 @@
 namespace gnnd::test {
 namespace {
 
-// The functions of gnnd_reader.so.
-struct ReaderLibrary {
-  ReaderLibrary() {
-    const auto binary = std::filesystem::read_symlink("/proc/self/exe");
-    handle = dlopen((binary.parent_path() / "gnnd_reader.so").c_str(), RTLD_NOW | RTLD_LOCAL);
-    const std::string why = handle == nullptr ? dlerror() : "";
-    REQUIRE(why == "");
+// The batch's nodes; its edges are those that FakeSampleWork makes.
+std::vector<int64_t> Copied(TestReader& reader, const GnndBatch& batch) {
+  std::vector<int64_t> nodes(batch.num_nodes);
+  std::vector<int64_t> edges(2 * batch.num_edges, -1);
+  GnndArrays arrays{};
+  arrays.nodes = nodes.data();
+  arrays.edges = edges.data();
+  CHECK(reader.Copy(arrays) == 0);
+  for (uint64_t e = 0; e < batch.num_edges; ++e) {
+    CHECK(edges[e] == static_cast<int64_t>(batch.num_seeds + e));
+    CHECK(edges[batch.num_edges + e] == 0);
   }
-  template <typename Function>
-  Function* Of(const char* name) const {
-    auto* found = reinterpret_cast<Function*>(dlsym(handle, name));
-    const bool is_there = found != nullptr;
-    REQUIRE(is_there);
-    return found;
-  }
-
-  void* handle;
-};
-
-class TestReader {
- public:
-  TestReader(const ReaderLibrary& library, const std::string& socket, uint32_t rank, uint32_t world)
-      : library_(library) {
-    char error[256] = "";
-    const auto open = library.Of<decltype(gnnd_reader_open)>("gnnd_reader_open");
-    reader_ = open(socket.c_str(), rank, world, 2, error, sizeof error);
-    why = error;
-  }
-  ~TestReader() { Close(); }
-  TestReader(const TestReader&) = delete;
-  TestReader& operator=(const TestReader&) = delete;
-
-  bool joined() const { return reader_ != nullptr; }
-  void Close() {
-    if (joined()) library_.Of<decltype(gnnd_reader_close)>("gnnd_reader_close")(reader_);
-    reader_ = nullptr;
-  }
-
-  int Next(GnndBatch* batch) {
-    return library_.Of<decltype(gnnd_reader_next)>("gnnd_reader_next")(reader_, 10'000, batch);
-  }
-
-  // The batch's nodes; its edges are those that FakeSampleWork makes.
-  std::vector<int64_t> Copied(const GnndBatch& batch) {
-    std::vector<int64_t> nodes(batch.num_nodes);
-    std::vector<int64_t> edges(2 * batch.num_edges, -1);
-    GnndArrays arrays{};
-    arrays.nodes = nodes.data();
-    arrays.edges = edges.data();
-    CHECK(library_.Of<decltype(gnnd_reader_copy)>("gnnd_reader_copy")(reader_, &arrays) == 0);
-    for (uint64_t e = 0; e < batch.num_edges; ++e) {
-      CHECK(edges[e] == static_cast<int64_t>(batch.num_seeds + e));
-      CHECK(edges[batch.num_edges + e] == 0);
-    }
-    return nodes;
-  }
-
-  void Return() {
-    CHECK(library_.Of<decltype(gnnd_reader_return)>("gnnd_reader_return")(reader_) == 0);
-  }
-
-  std::string why;
-
- private:
-  const ReaderLibrary& library_;
-  GnndReader* reader_ = nullptr;
-};
+  return nodes;
+}
 
 struct LendingJob {
-  explicit LendingJob(uint32_t samplers, const std::string& name)
-      : socket("gnnd-test-" + name + "-" + std::to_string(getpid())) {
+  explicit LendingJob(uint32_t samplers, const std::string& name, uint32_t first_epoch = 0)
+      : socket("gnnd-test-" + name + "-" + std::to_string(getpid())),
+        segment(MakeSegment(first_epoch)) {
     WriteFile(folder / "features.npy", NpyBytes<float>({1, 2, 3, 4}, {2, 2}));
     LenderOptions options;
     options.socket = socket;
@@ -113,10 +59,20 @@ struct LendingJob {
     return job;
   }
 
+  Segment MakeSegment(uint32_t first_epoch) const {
+    SegmentSpec spec = facts.Spec();
+    spec.first_epoch = first_epoch;
+    const Result<UniqueFd> fd = Segment::Create(spec);
+    REQUIRE(fd.ok());
+    Result<Segment> made = Segment::Attach(fd->get(), Access::kReadWrite);
+    REQUIRE(made.ok());
+    return std::move(*made);
+  }
+
   TempFolder folder;
   const std::string socket;
   FakeJob facts = Facts();
-  Segment segment = MakeSegment(facts);
+  Segment segment;
   std::unique_ptr<Lender> lender;
   std::unique_ptr<ThreadCrew> crew;
 };
@@ -141,7 +97,7 @@ TEST_CASE("a reader gets every batch once and in order, from any number of Sampl
       REQUIRE(reader.Next(&batch) == GNND_READER_BATCH);
       CHECK(batch.epoch == b / job.facts.batches);
       CHECK(batch.index == b % job.facts.batches);
-      CHECK(reader.Copied(batch) == NodesOf(job, batch));
+      CHECK(Copied(reader, batch) == NodesOf(job, batch));
       reader.Return();
     }
     REQUIRE(job.crew->Finish());
@@ -162,10 +118,82 @@ TEST_CASE("batches are dealt to several readers by their numbers") {
     GnndBatch batch;
     REQUIRE(reader.Next(&batch) == GNND_READER_BATCH);
     CHECK(batch.epoch * job.facts.batches + batch.index == b);
-    CHECK(reader.Copied(batch) == NodesOf(job, batch));
+    CHECK(Copied(reader, batch) == NodesOf(job, batch));
     reader.Return();
   }
   REQUIRE(job.crew->Finish());
+}
+
+TEST_CASE("ranks have their batches at the same time, and return them in any order") {
+  const ReaderLibrary library;
+  LendingJob job(2, "together");
+  TestReader first(library, job.socket, 0, 2);
+  TestReader second(library, job.socket, 1, 2);
+  REQUIRE(first.joined());
+  REQUIRE(second.joined());
+  const uint64_t batches = job.facts.epochs * job.facts.batches;
+  for (uint64_t b = 0; b < batches; b += 2) {
+    GnndBatch even;
+    GnndBatch odd;
+    REQUIRE(first.Next(&even) == GNND_READER_BATCH);
+    // An epoch's last batch is lent alone: the next epoch opens when it is handed in.
+    const bool alone = (b + 1) % job.facts.batches == 0 || b + 1 == batches;
+    if (alone) {
+      CHECK(Copied(first, even) == NodesOf(job, even));
+      first.Return();
+      if (b + 1 == batches) break;
+      REQUIRE(second.Next(&odd) == GNND_READER_BATCH);
+      CHECK(Copied(second, odd) == NodesOf(job, odd));
+      second.Return();
+      continue;
+    }
+    REQUIRE(second.Next(&odd) == GNND_READER_BATCH);
+    CHECK(even.epoch * job.facts.batches + even.index == b);
+    CHECK(odd.epoch * job.facts.batches + odd.index == b + 1);
+    CHECK(Copied(second, odd) == NodesOf(job, odd));
+    second.Return();
+    CHECK(Copied(first, even) == NodesOf(job, even));
+    first.Return();
+  }
+  REQUIRE(job.crew->Finish());
+  CHECK(EveryBatchOnce(job.segment));
+}
+
+TEST_CASE("a rank that has gone leaves the others the batches before its own") {
+  const ReaderLibrary library;
+  LendingJob job(2, "left");
+  TestReader first(library, job.socket, 0, 2);
+  TestReader second(library, job.socket, 1, 2);
+  REQUIRE(first.joined());
+  REQUIRE(second.joined());
+  GnndBatch batch;
+  REQUIRE(first.Next(&batch) == GNND_READER_BATCH);
+  REQUIRE(second.Next(&batch) == GNND_READER_BATCH);
+  first.Return();
+  first.Close();
+  CHECK(Copied(second, batch) == NodesOf(job, batch));
+  CHECK(job.segment.AbortStatus().ok());
+  second.Return();
+  CHECK_FALSE(job.crew->Finish());
+  CHECK(job.segment.AbortStatus().message() == "a reader has gone");
+}
+
+TEST_CASE("a job that begins with a later epoch deals as the one before it") {
+  const ReaderLibrary library;
+  LendingJob job(2, "later", 1);
+  TestReader first(library, job.socket, 0, 2);
+  TestReader second(library, job.socket, 1, 2);
+  REQUIRE(first.joined());
+  REQUIRE(second.joined());
+  // Epoch 1 begins with batch 11, which is odd.
+  for (uint64_t index = 0; index < 4; ++index) {
+    TestReader& reader = (job.facts.batches + index) % 2 == 0 ? first : second;
+    GnndBatch batch;
+    REQUIRE(reader.Next(&batch) == GNND_READER_BATCH);
+    CHECK(batch.epoch == 1);
+    CHECK(batch.index == index);
+    reader.Return();
+  }
 }
 
 TEST_CASE("a rank that is taken, and another number of readers, are refused") {
@@ -199,7 +227,7 @@ TEST_CASE("a batch whose slot waits for its reader is not drawn over") {
   REQUIRE(reader.Next(&batch) == GNND_READER_BATCH);
   // Samplers fill every slot that is free, and then wait.
   CHECK(Eventually([&] { return job.segment.Snapshot().queue_depth + 1 == job.facts.num_slots; }));
-  CHECK(reader.Copied(batch) == NodesOf(job, batch));
+  CHECK(Copied(reader, batch) == NodesOf(job, batch));
 }
 
 }  // namespace gnnd::test
