@@ -15,7 +15,8 @@ file(GLOB explored CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/native/test/core/ledger/*explore_test.cc)
 gnnd_test(gnnd_core_test ${core_tests} ${explored}
   ${CMAKE_SOURCE_DIR}/native/test/core/ledger/segment_model.cc)
-target_link_libraries(gnnd_core_test PRIVATE gnnd_reference)
+target_link_libraries(gnnd_core_test PRIVATE gnnd_reference ${CMAKE_DL_LIBS})
+add_dependencies(gnnd_core_test gnnd_reader)
 
 # Tests of device plug-ins: their own parts, and their table as gnnd sees it.
 file(GLOB_RECURSE device_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/device/*_test.cc)

@@ -60,8 +60,22 @@ typedef struct GnndBatch {
   uint64_t num_edges; /* of gnnd_reader_copy's edges */
   uint64_t num_hops;
   uint64_t weighted; /* 1: its edges have weights */
+  uint64_t shared;   /* 1: each hop's rows are the first ones of the last hop's */
   GnndHop hops[GNND_READER_MAX_HOPS];
 } GnndBatch;
+
+/*
+ * A graph whose edges have numbers, of which a batch names its own. It stays the caller's, and
+ * unchanged while it is used. Records name nodes, not edges: of edges between the same two nodes, a
+ * row that drew some names different ones, each as likely as the others, but not those that were
+ * drawn.
+ */
+typedef struct GnndEdges {
+  const int64_t* indptr;   /* [num_nodes + 1] */
+  const uint32_t* sources; /* row after row, ascending in each */
+  const uint32_t* numbers; /* the number of each */
+  uint64_t num_nodes;
+} GnndEdges;
 
 /* Where a batch is copied to; a null pointer leaves that part out. */
 typedef struct GnndArrays {
@@ -72,6 +86,8 @@ typedef struct GnndArrays {
   int64_t* nodes;     /* [num_nodes], global ids, seeds first */
   int64_t* edges;     /* [2, num_edges], positions in `nodes`: sources, then destinations */
   float* weights;     /* [num_edges] */
+  const GnndEdges* graph;
+  int64_t* edge_numbers; /* [num_edges], of `graph` */
 } GnndArrays;
 
 /* One hop alone, as compressed rows of its destinations. */
@@ -79,6 +95,8 @@ typedef struct GnndHopArrays {
   int64_t* indptr; /* [num_dst + 1] */
   int64_t* src;    /* [num_edges] */
   float* weights;  /* [num_edges] */
+  const GnndEdges* graph;
+  int64_t* edge_numbers; /* [num_edges], of `graph` */
 } GnndHopArrays;
 
 /*
@@ -90,7 +108,7 @@ GNND_READER_API GnndReader* gnnd_reader_open(const char* socket, uint32_t rank, 
 GNND_READER_API void gnnd_reader_facts(const GnndReader* reader, GnndReaderFacts* facts);
 /* Waits for the next batch, for at most so many milliseconds. The one before was returned. */
 GNND_READER_API int gnnd_reader_next(GnndReader* reader, int timeout_ms, GnndBatch* batch);
-/* 0, or -1 where the record names a node that the graph lacks. */
+/* 0, or -1 where the record names a node that the rows lack, or an edge that `graph` lacks. */
 GNND_READER_API int gnnd_reader_copy(GnndReader* reader, const GnndArrays* arrays);
 GNND_READER_API int gnnd_reader_copy_hop(GnndReader* reader, uint32_t hop,
                                          const GnndHopArrays* arrays);

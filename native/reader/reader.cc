@@ -25,6 +25,7 @@
 #include "core/graph/features.h"
 #include "core/graph/npy.h"
 #include "reader/crew.h"
+#include "reader/edge_numbers.h"
 #include "reader/gnnd_reader.h"
 
 static_assert(GNND_READER_MAX_HOPS == gnnd::kMaxHops);
@@ -160,38 +161,30 @@ class Reader {
   Status Copy(const GnndArrays& arrays) {
     GNND_TRY(CheckLent());
     const std::span<const uint32_t> nodes = sample_.nodes();
-    std::atomic<bool> is_sound{true};
     const uint64_t node_pieces = (nodes.size() + kPieceNodes - 1) / kPieceNodes;
     const uint64_t first = sample_.shares_rows() ? sample_.num_blocks() - 1 : 0;
     uint64_t edge_at = 0;
-    // A piece of edges: a range of destinations of one block.
-    struct Edges {
-      const BlockView* block;
-      uint64_t begin;
-      uint64_t end;
-      uint64_t at;
-    };
-    std::vector<Edges> pieces;
+    std::vector<Rows> pieces;
     for (uint64_t b = first; b < sample_.num_blocks(); ++b) {
       const BlockView& block = sample_.block(static_cast<uint32_t>(b));
-      for (uint64_t row = 0; row < block.num_dst; row += kPieceRows) {
-        pieces.push_back(
-            {&block, row, std::min<uint64_t>(row + kPieceRows, block.num_dst), edge_at});
-      }
+      AddPieces(block, edge_at, &pieces);
       edge_at += block.src.size();
     }
+    std::atomic<bool> is_sound{true};
     crew_.Run(node_pieces + pieces.size(), [&](uint64_t piece) {
+      bool done = true;
       if (piece < node_pieces) {
         const uint64_t begin = piece * kPieceNodes;
         const auto part = nodes.subspan(begin, std::min(kPieceNodes, nodes.size() - begin));
-        if (!CopyNodes(part, begin, arrays)) is_sound.store(false, std::memory_order_relaxed);
+        done = CopyNodes(part, begin, arrays);
       } else {
-        const Edges& edges = pieces[piece - node_pieces];
-        CopyEdges(*edges.block, edges.begin, edges.end, edges.at, edge_at, arrays);
+        const Rows& rows = pieces[piece - node_pieces];
+        CopyEdges(rows, edge_at, arrays);
+        done = CopyNumbers(rows, arrays.graph, arrays.edge_numbers);
       }
+      if (!done) is_sound.store(false, std::memory_order_relaxed);
     });
-    if (is_sound.load(std::memory_order_relaxed)) return Status::Ok();
-    return Status(Code::kShmCorrupted, "the record names a node that the graph lacks");
+    return Soundness(is_sound.load(std::memory_order_relaxed));
   }
 
   Status CopyHop(uint32_t hop, const GnndHopArrays& arrays) {
@@ -206,7 +199,16 @@ class Reader {
     copy(block.indptr, arrays.indptr);
     copy(block.src, arrays.src);
     copy(block.weight, arrays.weights);
-    return Status::Ok();
+    if (arrays.edge_numbers == nullptr) return Status::Ok();
+    std::vector<Rows> pieces;
+    AddPieces(block, 0, &pieces);
+    std::atomic<bool> is_sound{true};
+    crew_.Run(pieces.size(), [&](uint64_t piece) {
+      if (!CopyNumbers(pieces[piece], arrays.graph, arrays.edge_numbers)) {
+        is_sound.store(false, std::memory_order_relaxed);
+      }
+    });
+    return Soundness(is_sound.load(std::memory_order_relaxed));
   }
 
   Status Return() {
@@ -237,6 +239,7 @@ class Reader {
     batch->num_nodes = sample_.nodes().size();
     batch->num_edges = sample_.num_edges();
     batch->num_hops = sample_.num_blocks();
+    batch->shared = sample_.shares_rows() ? 1 : 0;
     for (uint32_t h = 0; h < sample_.num_blocks(); ++h) {
       const BlockView& block = sample_.block(h);
       batch->hops[h] = {block.num_dst, block.num_src, block.src.size()};
@@ -261,22 +264,47 @@ class Reader {
     return true;
   }
 
-  static void CopyEdges(const BlockView& block, uint64_t begin, uint64_t end, uint64_t at,
-                        uint64_t num_edges, const GnndArrays& arrays) {
-    const uint64_t from = block.indptr[begin];
-    const uint64_t count = block.indptr[end] - from;
+  // A piece of work: rows of a block, whose edges begin at `at` in the caller's arrays.
+  struct Rows {
+    const BlockView* block;
+    uint64_t begin;
+    uint64_t end;
+    uint64_t at;
+  };
+
+  static void AddPieces(const BlockView& block, uint64_t at, std::vector<Rows>* pieces) {
+    for (uint64_t row = 0; row < block.num_dst; row += kPieceRows) {
+      pieces->push_back({&block, row, std::min<uint64_t>(row + kPieceRows, block.num_dst), at});
+    }
+  }
+
+  static Status Soundness(bool is_sound) {
+    if (is_sound) return Status::Ok();
+    return Status(Code::kShmCorrupted, "the record names a node or an edge that the graph lacks");
+  }
+
+  static void CopyEdges(const Rows& rows, uint64_t num_edges, const GnndArrays& arrays) {
+    const BlockView& block = *rows.block;
+    const uint64_t from = block.indptr[rows.begin];
+    const uint64_t count = block.indptr[rows.end] - from;
     if (arrays.edges != nullptr) {
       const auto src = block.src.subspan(from, count);
-      std::copy(src.begin(), src.end(), arrays.edges + at + from);
-      int64_t* dst = arrays.edges + num_edges + at;
-      for (uint64_t row = begin; row < end; ++row) {
+      std::copy(src.begin(), src.end(), arrays.edges + rows.at + from);
+      int64_t* dst = arrays.edges + num_edges + rows.at;
+      for (uint64_t row = rows.begin; row < rows.end; ++row) {
         std::fill(dst + block.indptr[row], dst + block.indptr[row + 1], static_cast<int64_t>(row));
       }
     }
     if (arrays.weights != nullptr && !block.weight.empty()) {
       const auto weight = block.weight.subspan(from, count);
-      std::copy(weight.begin(), weight.end(), arrays.weights + at + from);
+      std::copy(weight.begin(), weight.end(), arrays.weights + rows.at + from);
     }
+  }
+
+  bool CopyNumbers(const Rows& rows, const GnndEdges* graph, int64_t* numbers) const {
+    if (graph == nullptr || numbers == nullptr) return true;
+    return EdgeNumbers(*graph, sample_.key(), sample_.nodes())
+        .Write(*rows.block, rows.begin, rows.end, numbers + rows.at);
   }
 
   UniqueFd socket_;

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import inspect
 import os
 import shutil
 import tempfile
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gnnd import forms, watch
+from gnnd import forms, supply, watch
 from gnnd.calls import public
 from gnnd.client import Client
 from gnnd.errors import GnndError, Violation, wrong
@@ -34,7 +36,7 @@ _ALGORITHMS = ("KHOP_UNIFORM", "KHOP_WEIGHTED", "RANDOM_WALK", "LABOR", "KHOP_PL
 #: Arguments of NeighborLoader by the one value that a loader has; ...: any.
 _NEUTRAL: Mapping[str, Any] = {
     **{"directed": True, "subgraph_type": "directional", "disjoint": False},
-    **{"time_attr": None, "input_time": None, "weight_attr": None, "neighbor_sampler": None},
+    **{"time_attr": None, "input_time": None, "neighbor_sampler": None},
     **{"transform_sampler_output": None, "is_sorted": ..., "filter_per_worker": ...},
     **{"worker_init_fn": ..., "multiprocessing_context": ..., "timeout": ...},
 }
@@ -50,6 +52,8 @@ def loader(
     shuffle: bool = False,
     replace: bool = False,
     drop_last: bool = False,
+    weight_attr: str | None = None,
+    edge_ids: bool | None = None,
     transform: Callable[[Any], Any] | None = None,
     num_workers: int | None = None,
     pin_memory: bool = False,
@@ -75,14 +79,18 @@ def loader(
         shuffle: Whether each epoch has the seeds in an order of its own.
         replace: Whether a neighbour may be drawn twice.
         drop_last: Whether the last batch of an epoch is left out where it is short.
+        weight_attr: The attribute of edges in whose proportion neighbours are drawn.
+        edge_ids: Whether batches have `e_id`, columns of the given `edge_index`, and what `data`
+            has of edges; by default where it has any.
         transform: Called with each batch; its answer is what the loop gets.
         num_workers: Samplers, which are processes of the daemon; by default one less than it has
             devices.
         pin_memory: Whether tensors are in page-locked memory, from which a GPU copies faster.
         persistent_workers: Accepted as NeighborLoader's; Samplers always stay.
         prefetch_factor: Batches that are copied ahead of the loop, 0 or more.
-        form: "pyg": a `Data`; "blocks": (input nodes, output nodes, DGL blocks); "tensors": a
-            mapping of tensors.
+        form: "pyg": a `Data`; "layers": one with a matrix for each layer (`adjs`) in place of
+            `edge_index`; "blocks": (input nodes, output nodes, DGL blocks); "tensors": a mapping of
+            tensors.
         seed: Key of all randomness: the same seed gives the same batches on any number of Samplers.
         rank: This reader's number, where several share the batches.
         world_size: How many readers share the batches: batch b is of rank b modulo `world_size`.
@@ -93,6 +101,7 @@ def loader(
         others: Further arguments of NeighborLoader, with the values that change nothing.
     """
     del persistent_workers
+    drawn = _algorithm_of(sampling, weight_attr)
     found = _wrong_others(others)
     if form not in forms.FORMS:
         found.append(Violation("form", one_of(form, forms.FORMS)))
@@ -105,17 +114,15 @@ def loader(
             found.append(Violation(name, f"{shown(number)}: expected an integer from {least} on"))
     if not found and not 0 <= rank < world_size:
         found.append(Violation("rank", f"{shown(rank)}: expected 0 to {world_size - 1}"))
-    algorithm = (sampling or {}).get("algorithm", _ALGORITHMS[0])
-    if algorithm not in _ALGORITHMS:
-        found.append(Violation("sampling.algorithm", one_of(algorithm, _ALGORITHMS)))
+    found += _wrong_sampling(drawn, weight_attr, form, edge_ids)
     if found:
         raise wrong("gnnd.loader()", *found)
-    source = forms.source_of(data, client)
+    source = supply.source_of(data, client, weight_attr)
     options = {
         "sampling": {
-            "algorithm": algorithm,
+            "algorithm": drawn,
             "expansion": "ALL" if form == "blocks" else "NEW",
-            **({} if algorithm == "RANDOM_WALK" else {"fanouts": [int(n) for n in num_neighbors]}),
+            **({} if drawn == "RANDOM_WALK" else {"fanouts": [int(n) for n in num_neighbors]}),
             **({"replace": True} if replace else {}),
             **(sampling or {}),
         },
@@ -124,7 +131,8 @@ def loader(
         "seed": int(seed),
         "samplers": num_workers or source.default_samplers,
     }
-    shape = forms.Shape(form, transform, pin_memory)
+    numbers = _has_numbers(source, drawn, form) if edge_ids is None else edge_ids
+    shape = forms.Shape(form, transform, pin_memory=pin_memory, numbers=numbers)
     readers = (rank, world_size, job)
     ahead = (prefetch_factor, drop_last)
     return Loader(
@@ -135,6 +143,41 @@ def loader(
         readers=readers,
         ahead=ahead,
     )
+
+
+def _algorithm_of(sampling: Mapping[str, Any] | None, weight_attr: str | None) -> Any:
+    by_default = "KHOP_UNIFORM" if weight_attr is None else "KHOP_WEIGHTED"
+    return (sampling or {}).get("algorithm", by_default)
+
+
+def _wrong_sampling(
+    drawn: Any, weight_attr: str | None, form: str, edge_ids: bool | None
+) -> list[Violation]:
+    """What is wrong with an algorithm, and with what is asked of edges beside it."""
+    if drawn not in _ALGORITHMS:
+        return [Violation("sampling.algorithm", one_of(drawn, _ALGORITHMS))]
+    found = []
+    if weight_attr is not None and drawn != "KHOP_WEIGHTED":
+        text = f"{shown(weight_attr)}: {drawn} draws without weights; expected KHOP_WEIGHTED"
+        found.append(Violation("weight_attr", text))
+    if edge_ids and drawn == "RANDOM_WALK":
+        text = "True: walks draw nodes that need not be neighbours; expected False"
+        found.append(Violation("edge_ids", text))
+    if edge_ids and form == "layers":
+        text = 'True: the form layers has matrices without numbers of edges; expected form="pyg"'
+        found.append(Violation("edge_ids", text))
+    return found
+
+
+def _has_numbers(source: supply.Source, drawn: str, form: str) -> bool:
+    """Whether edges have numbers unless somebody says so: where they have something of theirs."""
+    names = source.edge_names
+    if names and (drawn == "RANDOM_WALK" or form == "layers"):
+        why = "walks draw no edges" if drawn == "RANDOM_WALK" else f"the form is {form}"
+        text = f"attributes of edges are left out of batches: {', '.join(names)} ({why})"
+        warnings.warn(f"gnnd.loader(): {text}", stacklevel=4)
+        return False
+    return bool(names)
 
 
 def _wrong_others(others: Mapping[str, Any]) -> list[Violation]:
@@ -157,7 +200,7 @@ class Loader:
     def __init__(
         self,
         *,
-        source: forms.Source,
+        source: supply.Source,
         input_nodes: Any,
         options: Mapping[str, Any],
         shape: forms.Shape,
@@ -199,10 +242,10 @@ class Loader:
     def __iter__(self) -> Iterator[Any]:
         if self._is_within:  # The loop left the epoch before its end.
             self._epoch, self._index = self._epoch + 1, 0
-        job = self._start()
+        self._start()
         epoch = self._epoch
         self._is_within = True
-        for index, batch in self._fetched(epoch, self._wanted(job, epoch, self._index)):
+        for index, batch in self._fetched(epoch, self._wanted(epoch, self._index)):
             self._index = index + 1
             yield batch
         self._epoch, self._index, self._is_within = epoch + 1, 0, False
@@ -213,11 +256,16 @@ class Loader:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on where another loader of the same batches was: the next `for` begins there."""
-        if state.get("of") != self._of():
-            raise GnndError(
-                f"the state is that of another loader: {shown(state.get('of'))}, and this one has "
-                f"{shown(self._of())}"
-            )
+        given, own = state.get("of"), self._of()
+        if not isinstance(given, Mapping):
+            raise GnndError("the state is none of a loader: expected what state_dict() gave")
+        unlike = [
+            f"{name}: {shown(given.get(name))}, and this one's is {shown(own.get(name))}"
+            for name in {**own, **given}
+            if given.get(name) != own.get(name)
+        ]
+        if unlike:
+            raise GnndError(f"the state is that of another loader; {'; '.join(unlike)}")
         self._leave()
         self._epoch, self._index = int(state["epoch"]), int(state["batch"])
         self._is_within = False
@@ -244,10 +292,14 @@ class Loader:
     # Below.
 
     def _of(self) -> dict[str, Any]:
-        """What batches depend on."""
+        """What batches depend on, and which of them are this rank's."""
         kept = ("sampling", "batch_size", "shuffle", "seed")
-        seeds = self._num_seeds()
-        return {**{key: self._options[key] for key in kept}, "seeds": seeds}
+        seeds = "the training nodes" if self._seeds is None else _digest(self._seeds)
+        return {
+            **{key: self._options[key] for key in kept},
+            **{"graph": self._source.digest, "seeds": seeds, "num_seeds": self._num_seeds()},
+            **{"rank": self._rank, "world_size": self._world},
+        }
 
     def _num_seeds(self) -> int:
         return self._source.num_train if self._seeds is None else len(self._seeds)
@@ -284,13 +336,12 @@ class Loader:
             }
         )
 
-    def _start(self) -> Job:
-        job = self._started_job()
+    def _start(self) -> None:
+        self._started_job()
         if self._reader is None:
             self._joined()
         if self._prefetch > 0 and self._pool is None:
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="gnnd-loader")
-        return job
 
     def _joined(self) -> Reader:
         """Joins the job as a reader, once it lends."""
@@ -330,14 +381,13 @@ class Loader:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
-    def _wanted(self, job: Job, epoch: int, begin: int) -> list[int]:
+    def _wanted(self, epoch: int, begin: int) -> list[int]:
         """Batches of the epoch that are this rank's, from `begin` on."""
         assert self._reader is not None
         size = self._reader.facts.batches_per_epoch
-        first = (epoch - job.message.effective_spec.load.first_epoch) * size
         end = len(self) if self._drop_last else size
         mine = range(begin, end)
-        return [index for index in mine if (first + index) % self._world == self._rank]
+        return [index for index in mine if (epoch * size + index) % self._world == self._rank]
 
     def _fetched(self, epoch: int, wanted: Sequence[int]) -> Iterator[tuple[int, Any]]:
         """These batches in order, some of them copied ahead."""
@@ -378,3 +428,7 @@ class Loader:
                 if self._reader is not None:
                     self._reader.close()
                 self._reader = None
+
+
+def _digest(seeds: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(seeds, np.int64).tobytes()).hexdigest()

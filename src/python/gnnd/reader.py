@@ -43,6 +43,7 @@ class Batch(ctypes.Structure):
         ("num_edges", _U64),
         ("num_hops", _U64),
         ("weighted", _U64),
+        ("shared", _U64),
         ("all_hops", Hop * _MAX_HOPS),
     ]
 
@@ -50,6 +51,17 @@ class Batch(ctypes.Structure):
     def hops(self) -> list[Hop]:
         """Those that it has, from the seeds outward."""
         return list(self.all_hops[: self.num_hops])
+
+
+class Edges(ctypes.Structure):
+    """A graph's edges and their numbers (gnnd.edges)."""
+
+    _fields_ = [
+        ("indptr", ctypes.c_void_p),
+        ("sources", ctypes.c_void_p),
+        ("numbers", ctypes.c_void_p),
+        ("num_nodes", _U64),
+    ]
 
 
 class _Arrays(ctypes.Structure):
@@ -61,6 +73,8 @@ class _Arrays(ctypes.Structure):
         ("nodes", ctypes.c_void_p),
         ("edges", ctypes.c_void_p),
         ("weights", ctypes.c_void_p),
+        ("graph", ctypes.c_void_p),
+        ("edge_numbers", ctypes.c_void_p),
     ]
 
 
@@ -69,6 +83,8 @@ class _HopArrays(ctypes.Structure):
         ("indptr", ctypes.c_void_p),
         ("src", ctypes.c_void_p),
         ("weights", ctypes.c_void_p),
+        ("graph", ctypes.c_void_p),
+        ("edge_numbers", ctypes.c_void_p),
     ]
 
 
@@ -105,16 +121,30 @@ class Reader:
         nodes: int | None,
         edges: int | None,
         weights: int | None,
-        rows: tuple[int, int, int] | None = None,
+        numbers: int | None,
+        table: int | None,
+        rows: tuple[int, int, int] | None,
     ) -> None:
-        """Copies the batch to these addresses; `rows`: address, number and bytes of own rows."""
+        """Copies the batch to these addresses; `rows`: address, number and bytes of own rows.
+
+        `numbers` are those of edges in the graph at `table` (`Edges`).
+        """
         given = rows or (None, 0, 0)
-        arrays = _Arrays(*given, features, nodes, edges, weights)
+        arrays = _Arrays(*given, features, nodes, edges, weights, table, numbers)
         self._check(self._library.gnnd_reader_copy(self._handle, ctypes.byref(arrays)))
 
-    def copy_hop(self, hop: int, *, indptr: int, src: int, weights: int | None) -> None:
+    def copy_hop(
+        self,
+        hop: int,
+        *,
+        indptr: int,
+        src: int,
+        weights: int | None,
+        numbers: int | None,
+        table: int | None,
+    ) -> None:
         """Copies one hop as compressed rows."""
-        arrays = _HopArrays(indptr, src, weights)
+        arrays = _HopArrays(indptr, src, weights, table, numbers)
         self._check(self._library.gnnd_reader_copy_hop(self._handle, hop, ctypes.byref(arrays)))
 
     def give_back(self) -> None:

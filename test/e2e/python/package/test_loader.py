@@ -4,8 +4,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -133,8 +135,39 @@ class LoaderTest(unittest.TestCase):
         again = list(other) + list(other)
         self.assertEqual(len(rest), len(again))
         self.assertTrue(all(map(same, rest, again)))
-        with self.assertRaises(gnnd.GnndError):
-            self.loader(seed=2).load_state_dict(state)
+
+    def test_a_state_is_of_one_seeds_graph_and_sampler(self):
+        state = self.loader().state_dict()
+        self.loader().load_state_dict(state)
+        other_mask = self.data.train_mask.clone()
+        other_mask[int(other_mask.nonzero()[0])] = False
+        other_mask[int((~self.data.train_mask).nonzero()[0])] = True
+        self.assertEqual(int(other_mask.sum()), int(self.data.train_mask.sum()))
+        for name, options in {
+            "seed": {"seed": 2},
+            "seeds": {"input_nodes": other_mask},
+            "batch_size": {"batch_size": 64},
+            "shuffle": {"shuffle": False},
+            "sampling": {"sampling": {"algorithm": "LABOR"}},
+            "world_size": {"world_size": 2},
+        }.items():
+            with self.assertRaisesRegex(gnnd.GnndError, rf"another loader; {name}: [^;]*$"):
+                self.loader(**options).load_state_dict(state)
+        other = self.data.clone()
+        other.edge_index[0, 7] = (other.edge_index[0, 7] + 1) % NODES
+        loader = gnnd.loader(
+            other,
+            FANOUTS,
+            batch_size=128,
+            input_nodes=self.data.train_mask,
+            shuffle=True,
+            client=self.client,
+        )
+        self.addCleanup(loader.close)
+        with self.assertRaisesRegex(gnnd.GnndError, "another loader; graph: [^;]*$"):
+            loader.load_state_dict(state)
+        with self.assertRaisesRegex(gnnd.GnndError, "state_dict"):
+            loader.load_state_dict({"epoch": 0})
 
     def test_a_loop_that_breaks_begins_the_next_epoch(self):
         whole = self.loader()
@@ -160,11 +193,47 @@ class LoaderTest(unittest.TestCase):
         shared = [next(parts[number % 2]) for number in range(len(whole))]
         self.assertTrue(all(map(same, shared, whole)))
 
-    def test_other_samplers_and_forms(self):
-        labor = next(iter(self.loader(sampling={"algorithm": "LABOR"})))
-        self.assertEqual(labor.edge_weight.shape[0], labor.edge_index.shape[1])
-        plain = next(iter(self.loader(form="tensors")))
-        self.assertTrue(same(plain, next(iter(self.loader()))))
+    def test_a_rank_has_its_batch_before_the_other_returned_its_own(self):
+        whole = list(self.loader())
+        options = {"world_size": 2, "prefetch_factor": 0}
+        first = self.loader(rank=0, **options)
+        second = self.loader(rank=1, job=first.job_id, **options)
+        held = threading.Event()
+        came = threading.Event()
+
+        def held_up(batch):
+            held.set()
+            self.assertTrue(came.wait(30))
+            return batch
+
+        first._shape._transform = held_up
+        with ThreadPoolExecutor(1) as pool:
+            one = pool.submit(lambda: next(iter(first)))
+            self.assertTrue(held.wait(30))
+            # The first rank has not returned batch 0.
+            other = next(iter(second))
+            came.set()
+            self.assertTrue(same(one.result(), whole[0]))
+        self.assertTrue(same(other, whole[1]))
+
+    def test_ranks_that_go_on_have_the_batches_that_they_would_have_had(self):
+        """Epochs have an odd number of batches, so that the ranks change places with each."""
+        whole = self.loader(batch_size=150)
+        size = len(whole)
+        self.assertEqual(size % 2, 1)
+        batches = list(whole) + list(whole)
+        loaders = []
+        for rank in (0, 1):
+            job = loaders[0].job_id if loaders else None
+            loaders.append(self.loader(batch_size=150, rank=rank, world_size=2, job=job))
+            state = loaders[rank].state_dict()
+            loaders[rank].load_state_dict({**state, "epoch": 1, "batch": 2})
+        # Each returns the batches that it passes over, so that both have to read.
+        with ThreadPoolExecutor(2) as pool:
+            parts = list(pool.map(list, loaders))
+        for number in range(size + 2, 2 * size):
+            self.assertTrue(same(parts[number % 2].pop(0), batches[number]))
+        self.assertEqual(parts, [[], []])
 
     def test_rows_keep_their_type(self):
         data = graph()
@@ -226,19 +295,14 @@ class LoaderTest(unittest.TestCase):
             ({"rank": 2, "world_size": 2}, "0 to 1"),
             ({"input_nodes": torch.tensor([NODES])}, f"{NODES - 1:,}"),
             ({"sampling": {"algorithm": "LABOUR"}}, "LABOR"),
+            ({"weight_attr": "weight"}, "no such attribute"),
+            ({"weight_attr": "y", "sampling": {"algorithm": "LABOR"}}, "KHOP_WEIGHTED"),
+            ({"edge_ids": True, "sampling": {"algorithm": "RANDOM_WALK"}}, "walks"),
+            ({"edge_ids": True, "form": "layers"}, "pyg"),
         ):
             with self.assertRaises(gnnd.InvalidRequest) as caught:
                 gnnd.loader(self.data, FANOUTS, client=self.client, **options)
             self.assertIn(said, str(caught.exception))
-
-    def test_attributes_of_edges_are_said_to_be_left_out(self):
-        data = self.data.clone()
-        data.edge_attr = torch.zeros(data.num_edges, 3)
-        with (
-            self.assertWarnsRegex(UserWarning, "left out of batches: edge_attr"),
-            gnnd.loader(data, FANOUTS, client=self.client) as loader,
-        ):
-            self.assertNotIn("edge_attr", next(iter(loader)))
 
 
 if __name__ == "__main__":
