@@ -2,12 +2,13 @@
 """Batches with features into a training process: gnnd.loader beside DGL and GraphBolt.
 
 usage: loader.py GRAPH [--fanouts 15,10,5] [--batch 1024] [--threads 2] [--rounds 3]
-                 [--hidden 256] [--peers dgl,dgl-i32,graphbolt,graphbolt-i32] [--workers 0,2]
+                 [--hidden 256] [--ours gnnd,gnnd-layers,gnnd-blocks] [--peers dgl,dgl-i32,graphbolt,graphbolt-i32] [--workers 0,2]
 
 Contestants work in turns on one machine. A row is an epoch: batches a second where nothing is done
-with a batch, and the seconds of an epoch that trains the library's own SAGEConv layers on it
-(torch_geometric's for gnnd). Peers run with each number of worker processes; the best counts.
-torch_geometric's NeighborLoader needs pyg-lib or torch-sparse: peers `pyg` and `pyg-adj`.
+with a batch, and the seconds of an epoch that trains SAGEConv layers on it: torch_geometric's over
+edge_index and over form="layers" (`gnnd`, `gnnd-layers`), DGL's over form="blocks" in the peers'
+environment (`gnnd-blocks`), each peer's own. Peers run with each number of worker processes; the
+best counts. torch_geometric's NeighborLoader needs pyg-lib or torch-sparse: peers `pyg`, `pyg-adj`.
 
 As `loader.py --contestant …` it is one of them. One JSON line each in build/bench/loader.jsonl.
 """
@@ -39,6 +40,20 @@ def gnnd_batches(data, fanouts, batch_size, workers, form):
             yield batch.x, batch, batch.y[:batch.batch_size]
 
 
+def gnnd_blocks(data, fanouts, batch_size, workers):
+    """The same of a dataset of a daemon: DGL's environment has no torch_geometric."""
+    import gnnd
+
+    client = gnnd.local(cpu_devices=workers + 1, share_cores=True)
+    client.import_arrays('graph', features=data.features, labels=data.labels, indptr=data.indptr,
+                         indices=data.indices, **data.splits)
+    loader = gnnd.loader('graph', fanouts, batch_size=batch_size, shuffle=True, form='blocks',
+                         input_nodes=data.splits['train'], num_workers=workers, client=client)
+    while True:
+        for _, _, blocks in loader:
+            yield blocks[0].srcdata['feat'], blocks, blocks[-1].dstdata['label']
+
+
 def gnnd_net(dims, dropout):
     import torch
     import torch.nn.functional as F
@@ -52,17 +67,23 @@ def gnnd_net(dims, dropout):
                 SAGEConv(inputs, outputs) for inputs, outputs in zip(dims, dims[1:]))
 
         def forward(self, batch, x):
-            nodes, edges = batch.num_sampled_nodes, batch.num_sampled_edges
             for layer, conv in enumerate(self.convs):
-                # Each layer runs over the hops whose rows are still wanted, as in DGL's blocks.
-                hops = len(self.convs) - layer
-                sources, rows = sum(nodes[:hops + 1]), sum(nodes[:hops])
-                drawn = EdgeIndex(batch.edge_index[:, :sum(edges[:hops])], sort_order='col',
-                                  sparse_size=(sources, rows))
+                sources, rows, drawn = layer_of(batch, layer, len(self.convs))
                 x = conv((x[:sources], x[:rows]), drawn)
                 if layer + 1 < len(self.convs):
                     x = F.dropout(F.relu(x), dropout, self.training)
             return x
+
+    def layer_of(batch, layer, layers):
+        """Each layer runs over the hops whose rows are still wanted, as in DGL's blocks."""
+        if 'adjs' in batch:
+            adj = batch.adjs[layer]
+            return adj.size(1), adj.size(0), adj
+        nodes, edges, hops = batch.num_sampled_nodes, batch.num_sampled_edges, layers - layer
+        sources, rows = sum(nodes[:hops + 1]), sum(nodes[:hops])
+        drawn = EdgeIndex(batch.edge_index[:, :sum(edges[:hops])], sort_order='col',
+                          sparse_size=(sources, rows))
+        return sources, rows, drawn
 
     return Net()
 
@@ -74,8 +95,12 @@ def contend(peer, folder, fanouts, batch_size, threads, workers, hidden):
     torch.set_num_threads(threads)
     data = epoch.Data(folder, peer.endswith('-i32'))
     dims = [data.features.shape[1], *[hidden] * (len(fanouts) - 1), data.classes]
-    if peer == 'gnnd':
-        batches, make = gnnd_batches(data, fanouts, batch_size, workers, 'pyg'), gnnd_net
+    if peer in ('gnnd', 'gnnd-layers'):
+        form = 'layers' if peer.endswith('layers') else 'pyg'
+        batches, make = gnnd_batches(data, fanouts, batch_size, workers, form), gnnd_net
+    elif peer == 'gnnd-blocks':
+        import epoch_dgl
+        batches, make = gnnd_blocks(data, fanouts, batch_size, workers), epoch_dgl.Net
     else:
         side = importlib.import_module('epoch_pyg' if peer.startswith('pyg') else 'epoch_dgl')
         batches, make = side.LOADERS[peer](data, fanouts, batch_size, workers), side.Net
@@ -96,13 +121,13 @@ def contend(peer, folder, fanouts, batch_size, threads, workers, hidden):
 
 
 def python_of(peer):
-    if peer == 'gnnd':
+    if peer in ('gnnd', 'gnnd-layers'):
         return os.path.join(served.ROOT, '.cache', 'python-client', 'bin', 'python')
     return served.peer_python('pyg' if peer.startswith('pyg') else 'dgl')
 
 
 def environment_of(peer):
-    if peer != 'gnnd':
+    if not peer.startswith('gnnd'):
         return served.TUNED
     libraries = subprocess.run(
         [os.path.join(served.ROOT, '.venv', 'bin', 'python'), '-c',
@@ -113,7 +138,8 @@ def environment_of(peer):
                         '--quiet', '--no-deps', '--no-index', '--find-links',
                         os.path.join(served.ROOT, '.cache', 'python-wheels'), '--target', PACKAGE,
                         os.path.join(served.ROOT, 'src', 'python')], check=True)
-    path = [PACKAGE, os.path.join(served.ROOT, '.cache', 'pyg'), libraries]
+    own = [] if peer == 'gnnd-blocks' else [os.path.join(served.ROOT, '.cache', 'pyg'), libraries]
+    path = [PACKAGE, *own]
     return {**served.TUNED, 'PYTHONPATH': ':'.join(path),
             'GNND_COMMAND': f"node {os.path.join(served.ROOT, 'dist', 'main.js')}",
             'GNND_READER': os.path.join(served.ROOT, 'build', 'native', 'gnnd_reader.so')}
@@ -121,7 +147,7 @@ def environment_of(peer):
 
 def contestants_of(options, folder):
     made = []
-    ours = [('gnnd', options.threads)]
+    ours = [(peer, options.threads) for peer in options.ours.split(',') if peer]
     theirs = [(peer, workers) for peer in options.peers.split(',') if peer
               for workers in map(int, options.workers.split(','))]
     for peer, workers in ours + theirs:
@@ -138,6 +164,7 @@ def main():
     parser.add_argument('graph')
     parser.add_argument('--fanouts', default='15,10,5')
     parser.add_argument('--peers', default='dgl,dgl-i32,graphbolt,graphbolt-i32')
+    parser.add_argument('--ours', default='gnnd,gnnd-layers,gnnd-blocks')
     parser.add_argument('--workers', default='0,2')
     for name, value in (('batch', 1024), ('threads', 2), ('rounds', 3), ('hidden', 256)):
         parser.add_argument(f'--{name}', type=int, default=value)

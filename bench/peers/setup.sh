@@ -2,7 +2,8 @@
 # Installs the systems that bench/peers measures gnnd against, from PyPI, each in a virtual
 # environment of its own under .cache/peers:
 #
-#   dgl   DGL 2.1.0 with GraphBolt on PyTorch 2.2.1 (the one GraphBolt's library is bound to)
+#   dgl   DGL 2.1.0 with GraphBolt on PyTorch 2.2.1 (the one GraphBolt's library is bound to), and
+#         what gnnd's Python package needs, for gnnd.loader(form='blocks')
 #   pyg   torch_geometric 2.8.1 on the project's own PyTorch (.venv, made by deploy/setup.mjs)
 #
 # usage: bench/peers/setup.sh [--with-torch-sparse]
@@ -23,7 +24,7 @@ with_torch_sparse=false
 for argument in "$@"; do
   case "$argument" in
     --with-torch-sparse) with_torch_sparse=true ;;
-    *) sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+    *) sed -n '2,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
   esac
 done
 
@@ -49,7 +50,7 @@ setup_dgl() {
   fi
   say dgl 'installing what PyTorch and DGL need of Python'
   pip_in dgl 'numpy<2' pandas scipy pydantic pyyaml requests tqdm psutil networkx jinja2 sympy \
-    filelock fsspec typing_extensions setuptools
+    filelock fsspec typing_extensions setuptools 'grpcio>=1.76,<2' 'protobuf>=6.31.1,<8'
   say dgl 'installing PyTorch 2.2.1 without its CUDA libraries (760 MB to fetch)'
   pip_in dgl --no-deps torch==2.2.1
   pip_in dgl --no-deps nvidia-cuda-runtime-cu12==12.1.105 nvidia-nvtx-cu12==12.1.105 \
@@ -62,7 +63,7 @@ setup_dgl() {
 }
 
 import_dgl() {
-  "$peers/dgl/bin/python" -c 'import torch, dgl, dgl.graphbolt; print("DGL", dgl.__version__)'
+  "$peers/dgl/bin/python" -c 'import torch, dgl, dgl.graphbolt, grpc; print("DGL", dgl.__version__)'
 }
 imports_dgl() { import_dgl >/dev/null 2>&1; }
 
