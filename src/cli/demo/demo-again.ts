@@ -8,6 +8,7 @@ import {
   PlacementSpecSchema,
   StandbyPolicy,
 } from '../../api/gen/gnnd/v1/resources_pb.ts';
+import { Determinism } from '../../api/gen/gnnd/v1/training_pb.ts';
 import { followJob } from '../commands/follow.ts';
 import type { Session } from '../session/session.ts';
 
@@ -17,6 +18,9 @@ export interface Again {
   /** The process that was killed, and the epoch it trained; null where the job was too quick. */
   readonly killed: { readonly pid: number; readonly epoch: number } | null;
 }
+
+/** Of the demo's parameters with PORTABLE: on every processor, and in README. */
+export const everybodysSha256 = 'e357e6082a3cabd613e011215278df2b0f69978b027c5e4e4744af48c0e9e238';
 
 /** Epochs that are whole before the kill. */
 const epochsBefore = 3;
@@ -49,7 +53,10 @@ export function compared(
   { job, killed }: Again,
 ): { readonly isSame: boolean; readonly lines: readonly string[] } {
   const shaOf = ({ result }: Job) => result?.parametersSha256 ?? '';
-  const isSame = job.state === JobState.SUCCEEDED && shaOf(job) === shaOf(first);
+  const isEqual = job.state === JobState.SUCCEEDED && shaOf(job) === shaOf(first);
+  const isPortable = first.effectiveSpec?.training?.determinism === Determinism.PORTABLE;
+  const isSame = isEqual && (!isPortable || shaOf(job) === everybodysSha256);
+  const decides = `who computes, ${isPortable ? 'where, ' : ''}and what`;
   const death =
     killed === null
       ? 'end came too soon'
@@ -60,9 +67,8 @@ export function compared(
       `First            SHA-256 of the parameters ${shaOf(first)}`,
       `Again            SHA-256 of the parameters ${shaOf(job) || `none: ${job.message}`}`,
       `                 by one Sampler and one Trainer, whose ${death}`,
-      isSame
-        ? 'The same SHA-256: who computes, and what is killed, changes no bit.'
-        : 'The SHA-256 differ.',
+      ...(isPortable ? [`In README        SHA-256 of the parameters ${everybodysSha256}`] : []),
+      isSame ? `The same SHA-256: ${decides} is killed, changes no bit.` : 'The SHA-256 differ.',
     ],
   };
 }

@@ -10,8 +10,9 @@ import { Standardize } from '../../api/gen/gnnd/v1/features_pb.ts';
 import { HostService } from '../../api/gen/gnnd/v1/host_service_pb.ts';
 import { type Job, JobState } from '../../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
-import { JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
+import { type JobSpec, JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
 import { ModelType } from '../../api/gen/gnnd/v1/model_pb.ts';
+import { Determinism } from '../../api/gen/gnnd/v1/training_pb.ts';
 import { messageOf } from '../../base/errors.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { packageRoot } from '../../base/package-root.ts';
@@ -43,21 +44,26 @@ const archive = join(cacheFolder, 'dependent-packages-2.2.2.tgz');
 const converter = join(packageRoot, 'docs/examples/npm-deps/convert.mjs');
 const interrupted = { detached: ['the demo stops its daemon; run it again at any time'] };
 
-const spec = create(JobSpecSchema, {
-  dataset: datasetId,
-  model: { type: ModelType.GRAPHSAGE, hiddenDim: 128, dropout: 0.3 },
-  sampling: { fanouts: [10, 10] },
-  features: { standardize: Standardize.ON },
-  training: {
-    // Twice the reference's 10 epochs: with S = 1 both devices train at once.
-    epochs: 20,
-    staleness: 1,
-    batchSize: 1024,
-    randomSeed: 1n,
-    optimizer: { learningRate: 0.003 },
-  },
-  resources: { devices: 2 },
-});
+/** Same bits on every processor that has this; another one's are STRICT. */
+const portable = new Set(['AVX2', 'AVX512']);
+
+const specFor = (instructionSet: string): JobSpec =>
+  create(JobSpecSchema, {
+    dataset: datasetId,
+    model: { type: ModelType.GRAPHSAGE, hiddenDim: 128, dropout: 0.3 },
+    sampling: { fanouts: [10, 10] },
+    features: { standardize: Standardize.ON },
+    training: {
+      // Twice the reference's 10 epochs: with S = 1 both devices train at once.
+      epochs: 20,
+      staleness: 1,
+      batchSize: 1024,
+      randomSeed: 1n,
+      determinism: portable.has(instructionSet) ? Determinism.PORTABLE : Determinism.STRICT,
+      optimizer: { learningRate: 0.003 },
+    },
+    resources: { devices: 2 },
+  });
 
 async function main(): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'gnnd-demo-'));
@@ -98,9 +104,11 @@ async function demo(session: Session, folder: string): Promise<number> {
     step(session, `2. The dataset ${datasetId}`);
     await importGraph(session);
     const scraper = createScraper(daemon.metrics, () => clock.monotonicMs());
-    const job = await train(session, scraper);
+    const { instructionSet } = await session.call(HostService.method.getHost, {});
+    const spec = specFor(instructionSet);
+    const job = await train(session, spec, scraper);
     const exitCode = await conclude(session, { job, scraper, startMs });
-    const isSame = await again(session, job);
+    const isSame = await again(session, spec, job);
     session.print(['', ...nextSteps].join('\n'));
     if (session.io.stdout.isTty) await showPage(session);
     if (!isSame) return gnnctlExit.FAILURE;
@@ -178,7 +186,7 @@ async function importGraph(session: Session): Promise<void> {
   session.print(`imported: ${numNodes} nodes, ${numEdges} edges`);
 }
 
-async function train(session: Session, scraper: Scraper): Promise<Job> {
+async function train(session: Session, spec: JobSpec, scraper: Scraper): Promise<Job> {
   step(session, '3. The job: gnnctl job create -f FILE');
   session.print(specYaml(JobSpecSchema, spec));
   const { name } = await session.call(JobService.method.createJob, { jobId: 'demo', spec });
@@ -195,7 +203,7 @@ async function train(session: Session, scraper: Scraper): Promise<Job> {
 }
 
 /** Whether another crew, and a kill, leave all parameters as they were. */
-async function again(session: Session, first: Job): Promise<boolean> {
+async function again(session: Session, spec: JobSpec, first: Job): Promise<boolean> {
   step(session, '6. The same job on another crew, whose Trainer is killed');
   const outcome = await waitFor(session, interrupted, (signal) =>
     trainAgain(session, spec, signal),
