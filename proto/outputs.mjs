@@ -189,7 +189,14 @@ const nativeNames = new Map([
   ['WalkSpec.neighbors', null],
 ]);
 /** Fields of other messages whose enums native code has, too. */
-const nativeChoices = [['TrainingSpec', 'precision']];
+const nativeChoices = [
+  ['TrainingSpec', 'precision'],
+  ['LinksSpec', 'exclude'],
+  ['NegativesSpec', 'method'],
+  ['NegativesSpec', 'known'],
+  ['LinksSpec', 'head'],
+  ['LinksSpec', 'loss'],
+];
 const nativeEnums = new Map([
   ['SamplingAlgorithm', 'Algorithm'],
   ['LrScheduleType', 'ScheduleType'],

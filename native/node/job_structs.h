@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/item/link_choices.h"
 #include "core/kernels/optimizer.h"
 #include "core/model/model_spec.h"
 #include "core/sample/options.h"

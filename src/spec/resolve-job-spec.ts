@@ -9,6 +9,7 @@ import { evaluationRule } from './rules/evaluation.ts';
 import { featuresRule } from './rules/features.ts';
 import { historyRule } from './rules/history.ts';
 import { inferenceRule } from './rules/inference.ts';
+import { linksRule } from './rules/links.ts';
 import { loadRule } from './rules/load.ts';
 import { localityRule } from './rules/locality.ts';
 import { modelRule } from './rules/model.ts';
@@ -46,6 +47,7 @@ export type Resolution =
 const rules: readonly Rule[] = [
   datasetRule,
   labelsRule,
+  linksRule,
   inferenceRule,
   samplingRule,
   modelRule,

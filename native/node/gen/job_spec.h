@@ -87,6 +87,40 @@ inline constexpr auto kNames<Precision> = NamesOf<Precision>("Precision", {
     {"TF32", Precision{3}}});
 
 template <>
+inline constexpr auto kNames<LinkExclusion> = NamesOf<LinkExclusion>("LinkExclusion", {
+    {"BATCH", LinkExclusion{1}},
+    {"BATCH_AFTER", LinkExclusion{2}},
+    {"NONE", LinkExclusion{3}}});
+
+template <>
+inline constexpr auto kNames<NegativeMethod> = NamesOf<NegativeMethod>("NegativeMethod", {
+    {"UNIFORM", NegativeMethod{1}},
+    {"DEGREE", NegativeMethod{2}},
+    {"JOINT", NegativeMethod{3}},
+    {"IN_BATCH", NegativeMethod{4}}});
+
+template <>
+inline constexpr auto kNames<KnownLinks> = NamesOf<KnownLinks>("KnownLinks", {
+    {"ALLOW", KnownLinks{1}},
+    {"MASK", KnownLinks{2}},
+    {"AVOID", KnownLinks{3}}});
+
+template <>
+inline constexpr auto kNames<LinkHead> = NamesOf<LinkHead>("LinkHead", {
+    {"DOT", LinkHead{1}},
+    {"COSINE", LinkHead{2}},
+    {"DISTMULT", LinkHead{3}},
+    {"BILINEAR", LinkHead{4}},
+    {"MLP", LinkHead{5}}});
+
+template <>
+inline constexpr auto kNames<LinkLoss> = NamesOf<LinkLoss>("LinkLoss", {
+    {"BCE", LinkLoss{1}},
+    {"BCE_BALANCED", LinkLoss{2}},
+    {"BPR", LinkLoss{3}},
+    {"SOFTMAX", LinkLoss{4}}});
+
+template <>
 inline constexpr auto kTable<WalkOptions> = StructOf("WalkOptions",
     Field{"walks", &WalkOptions::walks},
     Field{"length", &WalkOptions::length},
