@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/item/link_choices.h"
+#include "core/item/links.h"
 #include "core/kernels/optimizer.h"
 #include "core/model/model_spec.h"
 #include "core/sample/options.h"
@@ -16,6 +16,7 @@ namespace gnnd::node {
 struct SamplingOptions : SamplerOptions {
   uint32_t batch_size = 0;
   bool hot_ranks = false;
+  LinkOptions links;
 };
 
 // A user's model, if the model's type is a script.

@@ -72,10 +72,20 @@ inline constexpr auto kNames<EdgeWeights> =
                                          {"SHARES", EdgeWeights::kShares}});
 
 template <>
+inline constexpr auto kTable<LinkOptions> = StructOf(
+    "LinkOptions", "Batches of links; with a count of 0 their items are nodes.",
+    Field{"count", &LinkOptions::count, "Of links_train.npy in the dataset's folder."},
+    Field{"method", &LinkOptions::method},
+    Field{"negatives", &LinkOptions::negatives, "Of each pair, unless in-batch."},
+    Field{"known", &LinkOptions::known}, Field{"exclude", &LinkOptions::exclude},
+    Field{"symmetric", &LinkOptions::symmetric, "The graph stores each edge in both directions."});
+
+template <>
 inline constexpr auto kTable<SamplingOptions> =
     Extending(kSamplingSpec, "SamplingOptions", Field{"batchSize", &SamplingOptions::batch_size},
               Field{"edgeWeights", &SamplingOptions::weights, "Those that records carry."},
-              Field{"hotRanks", &SamplingOptions::hot_ranks, "Records have room for hot ranks."});
+              Field{"hotRanks", &SamplingOptions::hot_ranks, "Records have room for hot ranks."},
+              Field{"links", &SamplingOptions::links});
 
 template <>
 inline constexpr auto kTable<ModelOptions> =
@@ -86,7 +96,7 @@ inline constexpr auto kTable<ModelOptions> =
 
 inline SampleLimits LimitsOf(const DatasetCounts& counts, const SamplingOptions& sampling) {
   SampleLimits limits = gnnd::LimitsOf(static_cast<uint32_t>(counts.num_nodes), counts.num_edges,
-                                       sampling.batch_size, sampling);
+                                       sampling.batch_size, sampling, sampling.links);
   limits.hot_ranks = sampling.hot_ranks;
   return limits;
 }

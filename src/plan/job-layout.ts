@@ -2,6 +2,7 @@ import type {
   CoreAddon,
   DatasetCounts,
   JobMemory,
+  LinkOptions,
   ModelManifest,
   ModelOptions,
   SamplingOptions,
@@ -69,6 +70,16 @@ export function jobMemoryOf(
   });
 }
 
+/** Of jobs whose items are nodes. */
+const noLinks: LinkOptions = {
+  count: 0,
+  method: 'UNIFORM',
+  negatives: 1,
+  known: 'ALLOW',
+  exclude: 'BATCH',
+  symmetric: false,
+};
+
 function samplingOf(spec: JobSpec): SamplingOptions {
   const { algorithm, fanouts, walk, plugin } = spec.sampling;
   const walkHops = Array<number>(spec.model.layers).fill(walk.neighbors);
@@ -78,6 +89,7 @@ function samplingOf(spec: JobSpec): SamplingOptions {
     batchSize: spec.training.batchSize,
     edgeWeights: plugin.weights ? 'GIVEN' : edgeWeightsOf(spec.sampling, spec.model.type),
     hotRanks: mayCache(spec),
+    links: noLinks,
   };
 }
 

@@ -17,6 +17,12 @@ Status CheckLimits(const SampleLimits& limits) {
     return invalid("fanouts must name 1 to " + std::to_string(kMaxHops) + " hops, not " +
                    std::to_string(limits.fanouts.size()));
   }
+  const PairLimits& pairs = limits.pairs;
+  const uint64_t most = std::max(pairs.negatives, pairs.masked);
+  if (most > std::numeric_limits<uint32_t>::max()) {
+    return invalid("a batch may have " + std::to_string(most) +
+                   " negatives; a record counts them in 32 bits");
+  }
   for (size_t hop = 0; hop < limits.fanouts.size(); ++hop) {
     const int32_t fanout = limits.fanouts[hop];
     if (fanout != kFullNeighbourhood && (fanout < 1 || fanout > kMaxFanout)) {
@@ -73,6 +79,14 @@ Status RecordLayout::AddBounds(const SampleLimits& limits) {
   return Status::Ok();
 }
 
+void RecordLayout::AddPairs(const PairLimits& limits) {
+  if (limits.pairs == 0) return;
+  pairs_.ends_at = AddSection(uint64_t{2} * limits.pairs);
+  pairs_.items_at = AddSection(limits.pairs);
+  if (limits.negatives > 0) pairs_.negatives_at = AddSection(limits.negatives);
+  if (limits.masked > 0) pairs_.masked_at = AddSection(limits.masked);
+}
+
 void RecordLayout::AddBlock(const SampleLimits& limits, uint32_t max_dst, uint32_t max_edges,
                             HopLayout* hop) {
   hop->indptr_at = AddSection(uint64_t{max_dst} + 1);
@@ -88,6 +102,7 @@ Result<RecordLayout> RecordLayout::Of(const SampleLimits& limits) {
   GNND_TRY(layout.AddBounds(limits));
   layout.slot_bytes_ = kSectionAlignment;  // the header's page
   layout.nodes_at_ = layout.AddSection(layout.max_nodes_);
+  layout.AddPairs(limits.pairs);
   const HopLayout& last = layout.hops_[layout.num_hops_ - 1];
   for (uint32_t h = 0; h < layout.num_hops_; ++h) {
     HopLayout& hop = layout.hops_[h];

@@ -34,6 +34,13 @@ enum class RowBound : uint32_t {
   kLabor,    // at most MaxLaborRow(fanout) edges of the graph, each once
 };
 
+// The bounds of the pairs of a batch of links; all 0 for batches of nodes.
+struct PairLimits {
+  uint32_t pairs = 0;
+  uint64_t negatives = 0;  // that the record lists, of all pairs together
+  uint64_t masked = 0;     // of these or of the batch's other ends
+};
+
 // The bounds of a sample.
 struct SampleLimits {
   uint32_t num_nodes = 0;
@@ -45,6 +52,7 @@ struct SampleLimits {
   RowBound rows = RowBound::kFanout;
   Expansion expansion = Expansion::kAll;
   bool hot_ranks = false;  // the record has a section of the input nodes' hot ranks
+  PairLimits pairs{};
 };
 
 // Bounds and section offsets (bytes from the record's start) of one hop's block. With
@@ -56,6 +64,14 @@ struct HopLayout {
   uint64_t src_at = 0;
   uint64_t weight_at = 0;       // 0 without edge weights
   uint64_t self_weight_at = 0;  // 0 without self weights
+};
+
+// Section offsets of a batch's pairs; 0 where the record has no such section.
+struct PairLayout {
+  uint64_t ends_at = 0;
+  uint64_t items_at = 0;
+  uint64_t negatives_at = 0;
+  uint64_t masked_at = 0;
 };
 
 class RecordLayout {
@@ -77,13 +93,16 @@ class RecordLayout {
   uint64_t nodes_at() const { return nodes_at_; }
   uint64_t ranks_at() const { return ranks_at_; }  // 0 without hot ranks
   const HopLayout& hop(uint32_t index) const { return hops_[index]; }
+  const PairLayout& pairs() const { return pairs_; }
 
  private:
   uint64_t AddSection(uint64_t elements);
   Status AddBounds(const SampleLimits& limits);
+  void AddPairs(const PairLimits& limits);
   void AddBlock(const SampleLimits& limits, uint32_t max_dst, uint32_t max_edges, HopLayout* hop);
 
   std::array<HopLayout, kMaxHops> hops_{};
+  PairLayout pairs_{};
   uint32_t num_hops_ = 0;
   uint32_t max_nodes_ = 0;
   uint64_t nodes_at_ = 0;

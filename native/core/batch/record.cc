@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -21,6 +22,8 @@ Status CorruptedBlock(uint32_t index, const std::string& what) {
   return Corrupted("block " + std::to_string(index) + ": " + what);
 }
 
+Status CorruptedPairs(const std::string& what) { return Corrupted("pairs: " + what); }
+
 Status CorruptedNodes(uint32_t type, const std::string& what) {
   return Corrupted("nodes of type " + std::to_string(type) + ": " + what);
 }
@@ -36,6 +39,20 @@ Status VisitSections(const RecordHeader& header, const Visit& visit) {
   for (uint32_t t = 0; t < header.num_node_types; ++t) {
     const NodeEntry& list = header.nodes[t];
     if (!visit(list.nodes_at, list.num_nodes)) return CorruptedNodes(t, "nodes_at");
+  }
+  const PairEntry& pairs = header.pairs;
+  if (pairs.ends_at != 0 && !visit(pairs.ends_at, uint64_t{2} * pairs.num_pairs)) {
+    return CorruptedPairs("ends_at");
+  }
+  if (pairs.items_at != 0 && !visit(pairs.items_at, pairs.num_pairs)) {
+    return CorruptedPairs("items_at");
+  }
+  if (pairs.negatives_at != 0 &&
+      !visit(pairs.negatives_at, uint64_t{pairs.num_pairs} * pairs.per_pair)) {
+    return CorruptedPairs("negatives_at");
+  }
+  if (pairs.masked_at != 0 && !visit(pairs.masked_at, pairs.num_masked)) {
+    return CorruptedPairs("masked_at");
   }
   // Shared sections are as long as the last block needs.
   for (uint32_t b = header.shares_rows() ? header.num_blocks - 1 : 0; b < header.num_blocks; ++b) {
@@ -157,6 +174,26 @@ Status CheckBlock(const RecordHeader& header, uint32_t index) {
   return Status::Ok();
 }
 
+// The pairs' numbers; their rows are checked once the sections are known to lie in the slot.
+Status CheckPairs(const RecordHeader& header) {
+  const PairEntry& pairs = header.pairs;
+  if (pairs.num_pairs == 0) {
+    const PairEntry none{};
+    if (std::memcmp(&pairs, &none, sizeof none) != 0) return CorruptedPairs("of no pairs");
+    return Status::Ok();
+  }
+  if (pairs.ends_at == 0 || pairs.items_at == 0) return CorruptedPairs("ends or items are missing");
+  if (pairs.in_batch > 1) return CorruptedPairs("in_batch");
+  const uint64_t negatives = uint64_t{pairs.num_pairs} * pairs.per_pair;
+  if (negatives > std::numeric_limits<uint32_t>::max()) return CorruptedPairs("per_pair");
+  const bool listed = pairs.in_batch == 0 && negatives > 0;
+  if (listed != (pairs.negatives_at != 0)) return CorruptedPairs("negatives_at");
+  if (pairs.in_batch != 0 && pairs.per_pair != pairs.num_pairs) return CorruptedPairs("per_pair");
+  if (pairs.num_masked > negatives) return CorruptedPairs("num_masked");
+  if ((pairs.num_masked > 0) != (pairs.masked_at != 0)) return CorruptedPairs("masked_at");
+  return Status::Ok();
+}
+
 // Checks that every section starts on a boundary after its predecessor and lies within the slot,
 // and that both sums are right.
 Status CheckSections(const RecordHeader& header, uint64_t slot_bytes) {
@@ -176,6 +213,7 @@ Status CheckSections(const RecordHeader& header, uint64_t slot_bytes) {
 }
 
 Status CheckTables(const RecordHeader& header, uint64_t slot_bytes) {
+  GNND_TRY(CheckPairs(header));
   Chain chain(header);
   for (uint32_t b = 0; b < header.num_blocks; ++b) {
     GNND_TRY(CheckBlock(header, b));
@@ -207,6 +245,35 @@ Status CheckRows(const RecordHeader& header, uint32_t index, const std::byte* ba
   uint32_t largest = 0;
   for (uint32_t e = first_edge; e < block.num_edges; ++e) largest = std::max(largest, src[e]);
   if (largest >= block.num_src) return CorruptedBlock(index, "a source beyond num_src");
+  return Status::Ok();
+}
+
+uint32_t LargestOf(const uint32_t* words, uint64_t count) {
+  uint32_t largest = 0;
+  for (uint64_t i = 0; i < count; ++i) largest = std::max(largest, words[i]);
+  return largest;
+}
+
+// Checks that no row of a pair leads out of the seeds, and no masked position out of the negatives.
+Status CheckPairRows(const RecordHeader& header, const std::byte* base) {
+  const PairEntry& pairs = header.pairs;
+  if (pairs.num_pairs == 0) return Status::Ok();
+  const uint32_t num_seeds = header.nodes[0].num_seeds;
+  const uint64_t negatives = uint64_t{pairs.num_pairs} * pairs.per_pair;
+  if (LargestOf(WordsAt(base, pairs.ends_at), uint64_t{2} * pairs.num_pairs) >= num_seeds) {
+    return CorruptedPairs("an end beyond the seeds");
+  }
+  if (pairs.negatives_at != 0 &&
+      LargestOf(WordsAt(base, pairs.negatives_at), negatives) >= num_seeds) {
+    return CorruptedPairs("a negative beyond the seeds");
+  }
+  if (pairs.masked_at == 0) return Status::Ok();
+  const uint32_t* masked = WordsAt(base, pairs.masked_at);
+  uint32_t falls = 0;
+  for (uint32_t i = 1; i < pairs.num_masked; ++i) falls |= masked[i - 1] >= masked[i] ? 1 : 0;
+  if (falls != 0 || masked[pairs.num_masked - 1] >= negatives) {
+    return CorruptedPairs("masked positions do not rise within the negatives");
+  }
   return Status::Ok();
 }
 
@@ -251,6 +318,23 @@ BlockView BlockOf(const BlockEntry& entry, const std::byte* base) {
   return block;
 }
 
+PairsView PairsOf(const PairEntry& entry, const std::byte* base) {
+  PairsView pairs;
+  if (entry.num_pairs == 0) return pairs;
+  const uint32_t* ends = WordsAt(base, entry.ends_at);
+  pairs.source = {ends, entry.num_pairs};
+  pairs.destination = {ends + entry.num_pairs, entry.num_pairs};
+  pairs.items = {WordsAt(base, entry.items_at), entry.num_pairs};
+  pairs.per_pair = entry.per_pair;
+  pairs.in_batch = entry.in_batch != 0;
+  if (pairs.in_batch) pairs.negatives = pairs.destination;
+  if (entry.negatives_at != 0) {
+    pairs.negatives = {WordsAt(base, entry.negatives_at), size_t{entry.num_pairs} * entry.per_pair};
+  }
+  if (entry.masked_at != 0) pairs.masked = {WordsAt(base, entry.masked_at), entry.num_masked};
+  return pairs;
+}
+
 Sample SampleOf(const RecordHeader& header, const std::byte* base) {
   Sample sample(static_cast<SampleKind>(header.kind),
                 {header.random_seed, header.epoch, header.batch});
@@ -261,6 +345,7 @@ Sample SampleOf(const RecordHeader& header, const std::byte* base) {
     sample.AddNodes({WordsAt(base, list.nodes_at), list.num_nodes}, list.num_seeds, ranks);
   }
   for (uint32_t b = 0; b < header.num_blocks; ++b) sample.AddBlock(BlockOf(header.blocks[b], base));
+  sample.SetPairs(PairsOf(header.pairs, base));
   return sample;
 }
 
@@ -300,6 +385,7 @@ Result<Sample> OpenRecord(std::span<const std::byte> slot, bool deep) {
   GNND_TRY(CheckTables(header, slot.size()));
   // The sections were checked to lie within the slot.
   for (uint32_t b = 0; b < header.num_blocks; ++b) GNND_TRY(CheckRows(header, b, slot.data()));
+  GNND_TRY(CheckPairRows(header, slot.data()));
   const Sample sample = SampleOf(header, slot.data());
   if (deep) GNND_TRY(CheckOrder(sample));
   return sample;

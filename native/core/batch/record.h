@@ -54,6 +54,20 @@ struct BlockEntry {
 };
 static_assert(sizeof(BlockEntry) == 64);
 
+// The pairs of a batch whose items are links; all 0 for a batch of nodes. Rows are below num_seeds
+// of nodes[0].
+struct PairEntry {
+  uint32_t num_pairs;
+  uint32_t per_pair;  // negatives a pair; in-batch: num_pairs
+  uint32_t num_masked;
+  uint32_t in_batch;      // 1: negatives are the destinations, and negatives_at is 0
+  uint64_t ends_at;       // uint32[2 * num_pairs], rows of the sources, then of the destinations
+  uint64_t items_at;      // uint32[num_pairs], index of each pair among the training links
+  uint64_t negatives_at;  // uint32[num_pairs * per_pair], rows; 0 = none
+  uint64_t masked_at;     // uint32[num_masked], rising, below num_pairs * per_pair; 0 = none
+};
+static_assert(sizeof(PairEntry) == 48);
+
 struct RecordHeader {
   uint64_t magic;
   uint32_t version;
@@ -66,6 +80,7 @@ struct RecordHeader {
   uint64_t payload_bytes;  // header and all sections; what the queue's byte budget counts
   uint64_t extent_bytes;   // end of the last section; the slot is untouched beyond it
   uint64_t reserved;
+  PairEntry pairs;
   NodeEntry nodes[kMaxNodeTypes];
   BlockEntry blocks[kMaxBlocks];  // only the first num_blocks belong to the record
 
@@ -76,7 +91,7 @@ struct RecordHeader {
   // Whether all blocks are prefixes of the last block's rows.
   bool shares_rows() const { return num_blocks > 1 && blocks[1].src_at == blocks[0].src_at; }
 };
-static_assert(sizeof(RecordHeader) == 64 + kMaxNodeTypes * 32 + kMaxBlocks * 64);
+static_assert(sizeof(RecordHeader) == 112 + kMaxNodeTypes * 32 + kMaxBlocks * 64);
 static_assert(sizeof(RecordHeader) <= 4096);  // the first section is on the next page
 
 // A header without tables: magic, version, kind and key are set.

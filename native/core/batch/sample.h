@@ -24,6 +24,8 @@
 // Datasets have one type of nodes and one relation today, so there is one block per hop: block(h)
 // is that of hop h, and block(h + 1) has num_dst = block(h).num_src.
 //
+//   4. a batch of links has pairs, whose rows are rows of seeds.
+//
 // A pruned sample belongs to no record: its list holds the last block's sources (3 holds, 1 and 2
 // do not), and each block names its own rows.
 
@@ -55,6 +57,26 @@ struct BlockView {
   std::span<const uint32_t> nodes{};
 };
 
+// The pairs of a batch whose items are links: which rows belong together, and which do not. Rows
+// are those of seeds. Empty for a batch of nodes.
+struct PairsView {
+  std::span<const uint32_t> source;       // [P], row of each positive's source
+  std::span<const uint32_t> destination;  // [P], row of its destination
+  // [P * per_pair], rows of the destinations that positive i is not linked with, from i * per_pair
+  // on. In-batch negatives are the destinations of the batch, the same for each positive: per_pair
+  // is P, there are P of them, and column i of positive i, the positive itself, is none.
+  std::span<const uint32_t> negatives;
+  std::span<const uint32_t> items;  // [P], index of each positive among the job's training links
+  // Rising positions i * per_pair + column of negatives that are known links of the training graph,
+  // where the job wants them left out of the loss.
+  std::span<const uint32_t> masked;
+  uint32_t per_pair = 0;
+  bool in_batch = false;
+
+  bool empty() const { return source.empty(); }
+  uint32_t size() const { return static_cast<uint32_t>(source.size()); }
+};
+
 // Borrows everything; a plain value of some kilobytes, to be passed by reference.
 class Sample {
  public:
@@ -80,6 +102,12 @@ class Sample {
   // [nodes(type).size()]: position in the job's order of hotness, 0xFFFFFFFF = in no cache; or
   // empty.
   std::span<const uint32_t> ranks(uint32_t type = 0) const { return lists_[type].ranks; }
+
+  void SetPairs(const PairsView& pairs) { pairs_ = pairs; }
+  // Empty unless the batch's items are links.
+  const PairsView& pairs() const { return pairs_; }
+  // What the batch counts: its pairs, or its seeds where those are the items themselves.
+  uint32_t num_items() const { return pairs_.empty() ? num_seeds() : pairs_.size(); }
 
   uint32_t num_blocks() const { return num_blocks_; }
   const BlockView& block(uint32_t index) const { return blocks_[index]; }
@@ -109,6 +137,7 @@ class Sample {
 
   SampleKind kind_ = SampleKind::kBlocks;
   BatchKey key_{};
+  PairsView pairs_{};
   uint32_t num_node_types_ = 0;
   uint32_t num_blocks_ = 0;
   std::array<NodeList, kMaxNodeTypes> lists_{};

@@ -110,9 +110,9 @@ Result<Sample> Extractor::SampleOf(uint64_t batch) const {
                                            " where batch " + std::to_string(index) + " of " +
                                            EpochName(epoch) + " must be");
   }
-  if (sample.num_seeds() != segment_.SeedsOfBatch(index)) {
+  if (sample.num_items() != segment_.SeedsOfBatch(index)) {
     return Status(Code::kShmCorrupted, "the record of batch " + std::to_string(index) + " has " +
-                                           std::to_string(sample.num_seeds()) + " seeds, not " +
+                                           std::to_string(sample.num_items()) + " items, not " +
                                            std::to_string(segment_.SeedsOfBatch(index)));
   }
   if (sample.kind() != SampleKind::kBlocks) {

@@ -90,7 +90,7 @@ Status Lender::ComputeGradient(const Sample& sample, uint32_t, const ParametersV
   if (offered_ <= due_) Offer(due_);
   GNND_TRY(AwaitReturn(due_));
   std::fill(gradient.begin(), gradient.end(), 0.0F);
-  report->sums.items = sample.num_seeds();
+  report->sums.items = sample.num_items();
   return Status::Ok();
 }
 

@@ -110,6 +110,7 @@ const Sample& Pruner::Prune(const Sample& sample, const HistoryBuffer& buffer, u
   pruned_ = Sample(SampleKind::kBlocks, sample.key());
   pruned_.AddNodes(bottom.nodes, sample.num_seeds(), ranks_);
   for (uint32_t hop = 0; hop < hops; ++hop) pruned_.AddBlock(blocks[hop]);
+  pruned_.SetPairs(sample.pairs());  // seeds keep their rows
   return pruned_;
 }
 

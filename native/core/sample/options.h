@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/batch/layout.h"
+#include "core/item/links.h"
 
 // A sampler's options: everything that decides a sample besides the graph, the seeds and the batch
 // key (docs/sampling.md).
@@ -87,8 +88,8 @@ struct SamplerOptions {
   std::shared_ptr<SamplerPlugin> plugin{};
 };
 
-// The bounds of such a sampler's records.
+// The bounds of such a sampler's records. A batch has `batch_size` items: nodes, or links.
 SampleLimits LimitsOf(uint32_t num_nodes, uint64_t num_edges, uint32_t batch_size,
-                      const SamplerOptions& options);
+                      const SamplerOptions& options, const LinkOptions& links = {});
 
 }  // namespace gnnd

@@ -35,6 +35,25 @@ export interface PluginSource {
   readonly sha256: string;
 }
 
+export type LinkExclusion = 'BATCH' | 'BATCH_AFTER' | 'NONE';
+
+export type NegativeMethod = 'UNIFORM' | 'DEGREE' | 'JOINT' | 'IN_BATCH';
+
+export type KnownLinks = 'ALLOW' | 'MASK' | 'AVOID';
+
+/** Batches of links; with a count of 0 their items are nodes. */
+export interface LinkOptions {
+  /** Of links_train.npy in the dataset's folder. */
+  readonly count: number;
+  readonly method: NegativeMethod;
+  /** Of each pair, unless in-batch. */
+  readonly negatives: number;
+  readonly known: KnownLinks;
+  readonly exclude: LinkExclusion;
+  /** The graph stores each edge in both directions. */
+  readonly symmetric: boolean;
+}
+
 export interface SamplingOptions {
   readonly fanouts: readonly number[];
   readonly algorithm: Algorithm;
@@ -49,6 +68,7 @@ export interface SamplingOptions {
   readonly edgeWeights: EdgeWeights;
   /** Records have room for hot ranks. */
   readonly hotRanks: boolean;
+  readonly links: LinkOptions;
 }
 
 export interface RowPlace {

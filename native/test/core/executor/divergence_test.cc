@@ -105,7 +105,7 @@ TEST_CASE("a record with another number of seeds than its batch is refused befor
   crew.AddTrainer(Role::kTrainer, 1);
   CHECK_FALSE(crew.Finish());
   CHECK(crew.FirstError().code() == Code::kShmCorrupted);
-  CHECK(crew.FirstError().message() == "the record of batch 0 has 2 seeds, not 3");
+  CHECK(crew.FirstError().message() == "the record of batch 0 has 2 items, not 3");
 }
 
 TEST_CASE("a record of rows is refused with a sentence before it is read") {
