@@ -196,6 +196,7 @@ const nativeChoices = [
   ['NegativesSpec', 'known'],
   ['LinksSpec', 'head'],
   ['LinksSpec', 'loss'],
+  ['LinkEvaluationSpec', 'negatives'],
 ];
 const nativeEnums = new Map([
   ['SamplingAlgorithm', 'Algorithm'],

@@ -24,4 +24,8 @@ enum class LinkHead : uint32_t { kDot = 1, kCosine = 2, kDistMult = 3, kBilinear
 
 enum class LinkLoss : uint32_t { kBce = 1, kBceBalanced = 2, kBpr = 3, kSoftmax = 4 };
 
+// Which nodes a link is ranked among when it is evaluated. A job's spec may leave it open (1); what
+// native code gets is decided.
+enum class EvaluationNegatives : uint32_t { kKeyed = 2, kAll = 3, kDataset = 4 };
+
 }  // namespace gnnd

@@ -121,6 +121,13 @@ inline constexpr auto kNames<LinkLoss> = NamesOf<LinkLoss>("LinkLoss", {
     {"SOFTMAX", LinkLoss{4}}});
 
 template <>
+inline constexpr auto kNames<EvaluationNegatives> = NamesOf<EvaluationNegatives>("EvaluationNegatives", {
+    {"AUTO", EvaluationNegatives{1}},
+    {"KEYED", EvaluationNegatives{2}},
+    {"ALL", EvaluationNegatives{3}},
+    {"DATASET", EvaluationNegatives{4}}});
+
+template <>
 inline constexpr auto kTable<WalkOptions> = StructOf("WalkOptions",
     Field{"walks", &WalkOptions::walks},
     Field{"length", &WalkOptions::length},
