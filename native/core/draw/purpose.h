@@ -22,6 +22,7 @@ enum class Purpose : uint32_t {
   kPlugin = 19,           // a user's sampler
   kScript = 20,           // start of torch's own generator in a batch of a user's model
   kLocality = 21,         // neighbour picks that favour some nodes (locality.h)
+  kNegative = 22,         // negatives of links (negatives.h); "hop" is the attempt
   kCacheOrder = 32,       // the RANDOM cache policy; decides no bit of a model
   kPageKey = 240,         // keys of a stream's blocks from 2^16 on (philox.h)
   kRelationKey = 241,     // keys of relations
@@ -38,5 +39,9 @@ inline constexpr uint32_t kEvaluationEpoch = 0xC00000;
 // Epochs of the order of a propagation's rows: this one for training nodes, the next two for
 // validation and test nodes.
 inline constexpr uint32_t kRowOrderEpoch = 0xC00010;
+// Epochs of the negatives of evaluated links: this one for validation links, the next for test
+// links; and that of the permutation which splits a graph's links.
+inline constexpr uint32_t kLinkEvaluationEpoch = 0xC00020;
+inline constexpr uint32_t kLinkSplitEpoch = 0xC00030;
 
 }  // namespace gnnd

@@ -12,6 +12,9 @@ Result<std::unique_ptr<SampleWork>> DeviceSampleWork::Create(const Device& devic
                                                              const GraphSampler::Options& options,
                                                              const RecordLayout& layout,
                                                              const HotRanks& hot) {
+  if (options.links.on()) {
+    return Status(Code::kDeviceUnavailable, "devices make no batches of links in this version");
+  }
   TopologyView view = topology.view();
   view.edge_weight = options.edge_weights;
   std::vector<uint32_t> marked(hot.ranks.begin(), hot.ranks.end());

@@ -20,6 +20,11 @@ TopologyView ViewOf(const Topology& topology, const GraphSampler::Options& optio
 Result<std::unique_ptr<SampleWork>> GraphSampler::Create(Topology topology, Options options,
                                                          const RecordLayout& layout) {
   SamplerOptions& sampler = options.sampler;
+  const LinkOptions& links = options.links;
+  if (links.on() && links.exclude != LinkExclusion::kNone && !CanSkip(sampler)) {
+    return Status(Code::kInvalidArgument,
+                  "links.exclude: plug-ins and locality draw among all neighbours");
+  }
   if (sampler.algorithm == Algorithm::kPlugin) {
     sampler.plugin =
         GNND_VALUE(SamplerPlugin::Load(sampler.source, ViewOf(topology, options), sampler.fanouts,
@@ -33,11 +38,19 @@ GraphSampler::GraphSampler(Topology topology, Options options, const RecordLayou
     : topology_(std::move(topology)),
       options_(std::move(options)),
       sampler_(ViewOf(topology_, options_), options_.sampler, layout, DetectInstructionSet()) {
-  seeds_.reserve(options_.batch_size);
+  if (options_.links.on()) {
+    links_.emplace(options_.links, options_.train_links, options_.batch_size, topology_.view());
+  } else {
+    seeds_.reserve(options_.batch_size);
+  }
 }
 
 Status GraphSampler::Start(const SampleTask& task) {
   const BatchKey key{options_.random_seed, task.epoch, task.batch};
+  if (links_) {
+    GNND_TRY(links_->Make(key));
+    return sampler_.Sample(key, links_->seeds(), task.slot, task.scale, links_->batch());
+  }
   const std::vector<uint32_t>& nodes = options_.train_nodes;
   if (options_.shuffled) {
     SeedsOf(key, nodes, options_.batch_size, &seeds_);

@@ -2,18 +2,21 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/executor/sample_work.h"
 #include "core/graph/topology.h"
+#include "core/item/links.h"
+#include "core/sample/link_seeds.h"
 #include "core/sample/plugin.h"
 #include "core/sample/sampler.h"
 
 namespace gnnd {
 
-// A Sampler's computation: draws a batch's seeds from the keyed permutation, and its k-hop sample
-// straight into the slot. Owns its mapping of the topology.
+// A Sampler's computation: draws a batch's seeds from the keyed permutation of its items, nodes or
+// links, and its k-hop sample straight into the slot. Owns its mapping of the topology.
 class GraphSampler final : public SampleWork {
  public:
   struct Options {
@@ -21,13 +24,16 @@ class GraphSampler final : public SampleWork {
     uint32_t batch_size = 0;
     std::vector<uint32_t> train_nodes;
     bool shuffled = true;  // else batches are the nodes in their order, the same in every epoch
+    LinkOptions links{};   // on: the items are these links, and train_nodes is not read
+    std::span<const uint32_t> train_links{};  // [links.count, 2], borrowed
     SamplerOptions sampler;
     std::span<const float> edge_weights{};  // [num_edges] or empty, borrowed; for plug-ins
     std::span<const uint8_t> favoured{};    // [num_nodes] or empty, borrowed; for locality
   };
 
   // `layout` belongs to this graph and these options. Loads the plug-in, if the options name one:
-  // kPluginFailed when that fails.
+  // kPluginFailed when that fails. kInvalidArgument: links are excluded for a sampler that cannot
+  // do without neighbours (CanSkip).
   static Result<std::unique_ptr<SampleWork>> Create(Topology topology, Options options,
                                                     const RecordLayout& layout);
 
@@ -41,6 +47,7 @@ class GraphSampler final : public SampleWork {
   Options options_;
   Sampler sampler_;
   std::vector<uint32_t> seeds_;
+  std::optional<LinkSeeds> links_;  // where items are links
 };
 
 }  // namespace gnnd

@@ -120,11 +120,15 @@ Hotness ProbabilityHotness(const TopologyView& topology, std::span<const uint32_
   GNND_CHECK(reach.batch_size > 0 && HasEstimate(reach.sampler));
   const SamplerOptions& sampler = reach.sampler;
   const uint32_t num_nodes = topology.num_nodes();
-  const double batches =
-      std::max(1.0, std::ceil(static_cast<double>(train_nodes.size()) / reach.batch_size));
-  Hotness reached(num_nodes);
+  const bool by_node = reach.seed_shares.empty();
+  const auto items = static_cast<double>(by_node ? train_nodes.size() : reach.items);
+  const double batches = std::max(1.0, std::ceil(items / reach.batch_size));
+  Hotness reached = by_node ? Hotness(num_nodes) : reach.seed_shares;
+  GNND_CHECK(reached.size() == num_nodes);
   // Every training node is a seed in exactly one batch of an epoch.
-  for (const uint32_t node : train_nodes) reached[node] = static_cast<float>(1.0 / batches);
+  if (by_node) {
+    for (const uint32_t node : train_nodes) reached[node] = static_cast<float>(1.0 / batches);
+  }
   Hotness expanded = reached;
   std::vector<float> log_missed(num_nodes);
   for (const int32_t fanout : sampler.fanouts) {

@@ -20,6 +20,10 @@ using Hotness = std::vector<float>;  // [num_nodes]
 struct Reach {
   SamplerOptions sampler;
   uint32_t batch_size = 0;
+  // Where items are no nodes: the probability that a batch has each node among its seeds,
+  // [num_nodes], and the number of items. Empty: each training node is a seed of one batch.
+  std::vector<float> seed_shares{};
+  uint32_t items = 0;
 };
 
 // Out-degree: rows list in-neighbours, so this counts how often a node is listed.
@@ -35,8 +39,8 @@ inline bool HasEstimate(const SamplerOptions& sampler) {
 
 // Expected number of batches of an epoch that contain a node, from inclusion probabilities
 // propagated through the hops of the sampler (vertex inclusion probability of SALIENT++): with
-// p_0 = the batch's share of the training nodes and e_h(v) the probability that hop h expands v
-// (p_h, or what it added to p_{h-1} where only new nodes are expanded),
+// p_0 = the batch's share of the training nodes, or reach.seed_shares, and e_h(v) the probability
+// that hop h expands v (p_h, or what it added to p_{h-1} where only new nodes are expanded),
 //
 //   p_{h+1}(u) = 1 - (1 - p_h(u)) * product over rows v that list u of (1 - e_h(v) * q_h(v, u)),
 //

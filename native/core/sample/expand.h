@@ -9,6 +9,7 @@
 #include "core/base/prefetch.h"
 #include "core/graph/topology_view.h"
 #include "core/sample/picks.h"
+#include "core/sample/row_skips.h"
 
 // Expands one hop: from the rows of its destinations to drawn, deduplicated and relabelled edges.
 //
@@ -37,6 +38,7 @@ struct HopTask {
   uint32_t* src;       // [edges], out
   float* weight;       // [edges], out, or null
   uint32_t num_edges;  // edges written; at first those of the rows before first_row
+  RowSkips skips;      // neighbours that the first rows do without
 };
 
 // Buffers of the ring, owned by the sampler and sized once.
@@ -223,19 +225,36 @@ class SampledHop : private HopRing<Table> {
     const uint32_t begin = this->FirstRow(group);
     const uint32_t rows = this->FirstRow(group + 1) - begin;
     slot.size = 0;
-    if (fanout_ <= kMaxGroupFanout) {
-      DrawGroup(begin, rows, &slot);
+    if (begin < this->task_->skips.num_rows()) {
+      DrawRows<true>(begin, rows, &slot);
     } else {
-      for (uint32_t row = begin; row < begin + rows; ++row) {
-        const uint32_t node = this->task_->nodes[row];
-        const uint64_t start = this->graph_indptr_[node];
-        DrawRow(node, start, this->graph_indptr_[node + 1] - start, &slot);
-        this->FinishRow(row, slot);
-      }
+      DrawRows<false>(begin, rows, &slot);
     }
     this->drawn_ += slot.size;
   }
 
+  // kSkips: some of the rows may do without neighbours.
+  template <bool kSkips>
+  void DrawRows(uint32_t begin, uint32_t rows, Slot* slot) {
+    if (fanout_ <= kMaxGroupFanout) {
+      DrawGroup<kSkips>(begin, rows, slot);
+      return;
+    }
+    for (uint32_t row = begin; row < begin + rows; ++row) {
+      const uint64_t start = this->graph_indptr_[this->task_->nodes[row]];
+      DrawRow<kSkips>(row, start, DegreeOf<kSkips>(row, start), slot);
+      this->FinishRow(row, *slot);
+    }
+  }
+
+  // Neighbours that the row has when it is drawn.
+  template <bool kSkips>
+  uint64_t DegreeOf(uint32_t row, uint64_t start) const {
+    const uint64_t degree = this->graph_indptr_[this->task_->nodes[row] + 1] - start;
+    return kSkips ? degree - this->task_->skips.Absent(row) : degree;
+  }
+
+  template <bool kSkips>
   void DrawGroup(uint32_t begin, uint32_t rows, Slot* slot) {
     alignas(64) uint32_t nodes[kGroupRows] = {};
     alignas(64) uint32_t degrees[kGroupRows] = {};  // degrees of rows drawn by group, else 0
@@ -245,13 +264,18 @@ class SampledHop : private HopRing<Table> {
     for (uint32_t r = 0; r < rows; ++r) {
       nodes[r] = this->task_->nodes[begin + r];
       starts[r] = this->graph_indptr_[nodes[r]];
-      lengths[r] = this->graph_indptr_[nodes[r] + 1] - starts[r];
+      lengths[r] = DegreeOf<kSkips>(begin + r, starts[r]);
       degrees[r] = lengths[r] < kTwoWordDegree ? static_cast<uint32_t>(lengths[r]) : 0;
     }
     pick_group_(this->task_->stream, nodes, degrees, fanout_, picks);
     for (uint32_t r = 0; r < rows; ++r) {
       if (lengths[r] >= kTwoWordDegree) [[unlikely]] {
-        DrawRow(nodes[r], starts[r], lengths[r], slot);
+        DrawRow<kSkips>(begin + r, starts[r], lengths[r], slot);
+      } else if (kSkips) {
+        uint64_t* edge_at = slot->edge_at.data() + slot->size;
+        const uint32_t size = RowSize(lengths[r]);
+        for (uint32_t j = 0; j < size; ++j) edge_at[j] = picks[j * kGroupRows + r];
+        KeepOf(begin + r, starts[r], size, slot);
       } else {
         // Writes all fanout positions whatever the degree, so that the loop's length is constant.
         uint64_t* edge_at = slot->edge_at.data() + slot->size;
@@ -266,7 +290,20 @@ class SampledHop : private HopRing<Table> {
     }
   }
 
-  void DrawRow(uint32_t node, uint64_t start, uint64_t degree, Slot* slot) {
+  // Appends the drawn positions of a row, as far as the row keeps them.
+  void KeepOf(uint32_t row, uint64_t start, uint32_t size, Slot* slot) {
+    uint64_t* edge_at = slot->edge_at.data() + slot->size;
+    const uint32_t kept = this->task_->skips.Keep(row, edge_at, size);
+    for (uint32_t j = 0; j < kept; ++j) {
+      edge_at[j] += start;
+      Prefetch(this->level_, this->graph_indices_ + edge_at[j]);
+    }
+    slot->size += kept;
+  }
+
+  template <bool kSkips>
+  void DrawRow(uint32_t row, uint64_t start, uint64_t degree, Slot* slot) {
+    const uint32_t node = this->task_->nodes[row];
     uint64_t* edge_at = slot->edge_at.data() + slot->size;
     const uint32_t size = RowSize(degree);
     if (size == 0) return;
@@ -276,6 +313,10 @@ class SampledHop : private HopRing<Table> {
       this->buffers_->row_picker.Pick(this->task_->stream, node, degree, fanout_, edge_at);
     } else {
       for (uint32_t j = 0; j < size; ++j) edge_at[j] = j;
+    }
+    if (kSkips) {
+      KeepOf(row, start, size, slot);
+      return;
     }
     for (uint32_t j = 0; j < size; ++j) {
       edge_at[j] += start;
@@ -360,12 +401,33 @@ class IdStream {
   ExpandBuffers::Slot* waiting_;
 };
 
+// Feeds the entries [begin, end) of the topology's indices, of one row, to `ids`; with `alias`,
+// only those of weight above 0. Returns the number of edges.
+template <typename Table>
+uint32_t TakeEntries(const TopologyView& topology, const AliasEntry* alias, uint64_t begin,
+                     uint64_t end, IdStream<Table>* ids) {
+  constexpr uint64_t kChunkIds = ExpandBuffers::kChunkIds;
+  const uint32_t* graph_indices = topology.indices.data();
+  uint32_t edges = 0;
+  for (uint64_t e = begin; e < end;) {
+    const uint64_t chunk_end = std::min(end, e + kChunkIds);
+    uint32_t* out = ids->Room(kChunkIds);
+    uint32_t size = 0;
+    for (; e < chunk_end; ++e) {
+      out[size] = graph_indices[e];
+      size += alias == nullptr || alias[e].threshold != 0 ? 1 : 0;
+    }
+    ids->Append(size);
+    edges += size;
+  }
+  return edges;
+}
+
 // Expands one hop that takes whole rows; with `alias`, only entries of weight above 0.
 template <typename Table>
 void ExpandFullRows(const TopologyView& topology, Table* table, ExpandBuffers* buffers,
                     const AliasEntry* alias, HopTask* task) {
   constexpr uint32_t kRowsAhead = 16;
-  constexpr uint64_t kChunkIds = ExpandBuffers::kChunkIds;
   const uint64_t* graph_indptr = topology.indptr.data();
   const uint32_t* graph_indices = topology.indices.data();
   const PrefetchLevel level = buffers->level;
@@ -378,18 +440,16 @@ void ExpandFullRows(const TopologyView& topology, Table* table, ExpandBuffers* b
     if (next_row < task->num_dst) {
       Prefetch(level, graph_indices + graph_indptr[task->nodes[next_row]]);
     }
+    uint64_t begin = graph_indptr[task->nodes[row]];
     const uint64_t end = graph_indptr[task->nodes[row] + 1];
-    for (uint64_t e = graph_indptr[task->nodes[row]]; e < end;) {
-      const uint64_t chunk_end = std::min(end, e + kChunkIds);
-      uint32_t* out = ids.Room(kChunkIds);
-      uint32_t size = 0;
-      for (; e < chunk_end; ++e) {
-        out[size] = graph_indices[e];
-        size += alias == nullptr || alias[e].threshold != 0 ? 1 : 0;
+    if (row < task->skips.num_rows()) {
+      const uint64_t start = begin;
+      for (const uint64_t place : task->skips.of(row)) {
+        edges += TakeEntries(topology, alias, begin, start + place, &ids);
+        begin = start + place + 1;
       }
-      ids.Append(size);
-      edges += size;
     }
+    edges += TakeEntries(topology, alias, begin, end, &ids);
     task->indptr[row + 1] = edges;
   }
   ids.Finish();

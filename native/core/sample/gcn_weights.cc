@@ -6,7 +6,8 @@
 
 namespace gnnd {
 
-void GcnWeights::AddNodes(const TopologyView& topology, std::span<const uint32_t> nodes) {
+void GcnWeights::AddNodes(const TopologyView& topology, std::span<const uint32_t> nodes,
+                          const RowSkips& skips) {
   constexpr uint32_t kAhead = 24;
   const uint64_t* indptr = topology.indptr.data();
   const auto count = static_cast<uint32_t>(nodes.size());
@@ -15,6 +16,10 @@ void GcnWeights::AddNodes(const TopologyView& topology, std::span<const uint32_t
     const auto degree = static_cast<double>(indptr[nodes[i] + 1] - indptr[nodes[i]]);
     degree_[i] = degree;
     inv_[i] = GcnInverse(degree);
+  }
+  for (uint32_t i = known_; i < std::min(count, skips.num_rows()); ++i) {
+    degree_[i] -= static_cast<double>(skips.count(i));
+    inv_[i] = GcnInverse(degree_[i]);
   }
   known_ = count;
   touched_ = std::max<uint64_t>(touched_, count);

@@ -5,6 +5,7 @@
 
 #include "core/base/huge_array.h"
 #include "core/graph/topology_view.h"
+#include "core/sample/row_skips.h"
 
 namespace gnnd {
 
@@ -17,8 +18,10 @@ class GcnWeights {
   // Starts a batch.
   void Begin() { known_ = 0; }
 
-  // Reads the degrees of nodes not known yet; `nodes` are the batch's nodes so far.
-  void AddNodes(const TopologyView& topology, std::span<const uint32_t> nodes);
+  // Reads the degrees of nodes not known yet; `nodes` are the batch's nodes so far. Neighbours that
+  // rows do without do not count.
+  void AddNodes(const TopologyView& topology, std::span<const uint32_t> nodes,
+                const RowSkips& skips = {});
 
   // Computes the weights of rows first_row .. of a block: indptr[num_dst + 1] and src[num_edges]
   // in, weight[num_edges] and self_weight[num_dst] out. All its nodes must be known. If neighbours

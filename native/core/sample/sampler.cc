@@ -76,10 +76,11 @@ Sampler::Sampler(TopologyView topology, SamplerOptions options, const RecordLayo
 }
 
 Status Sampler::Sample(const BatchKey& key, std::span<const uint32_t> seeds,
-                       std::span<std::byte> slot, uint32_t scale) {
+                       std::span<std::byte> slot, uint32_t scale, const LinkBatch& links) {
   GNND_CHECK(scale == kScaleOne ||
              (options_.locality.on() && scale > kScaleOne && scale <= kScaleMost &&
               topology_.favoured.size() == topology_.num_nodes()));
+  GNND_CHECK(links.skips.num_rows() == 0 || CanSkip(options_));
   scale_ = scale;
   GNND_CHECK(slot.size() >= layout_.slot_bytes());
   GNND_CHECK(reinterpret_cast<uintptr_t>(slot.data()) % alignof(RecordHeader) == 0);
@@ -87,12 +88,13 @@ Status Sampler::Sample(const BatchKey& key, std::span<const uint32_t> seeds,
     return BadSeeds(std::to_string(seeds.size()) + " given, 1 to " +
                     std::to_string(layout_.max_seeds()) + " expected");
   }
-  return std::visit([&](auto& table) { return SampleWith(&table, key, seeds, slot); }, table_);
+  return std::visit([&](auto& table) { return SampleWith(&table, key, seeds, slot, links); },
+                    table_);
 }
 
 template <typename TableType>
 Status Sampler::SampleWith(TableType* table, const BatchKey& key, std::span<const uint32_t> seeds,
-                           std::span<std::byte> slot) {
+                           std::span<std::byte> slot, const LinkBatch& links) {
   RecordHeader header = RecordHeaderOf(SampleKind::kBlocks, key);
   header.num_node_types = 1;
   header.num_blocks = layout_.num_hops();
@@ -101,6 +103,7 @@ Status Sampler::SampleWith(TableType* table, const BatchKey& key, std::span<cons
   std::memset(slot.data(), 0, sizeof header.magic);
   table->Begin(layout_.max_nodes());
   HopTask task{};
+  task.skips = links.skips;
   task.nodes = WordsAt(slot.data(), layout_.nodes_at());
   Status status = InsertSeeds(table, seeds, task.nodes, &task.count);
   gcn_weights_.Begin();
@@ -114,8 +117,32 @@ Status Sampler::SampleWith(TableType* table, const BatchKey& key, std::span<cons
   header.nodes[0].num_nodes = task.count;
   header.nodes[0].num_seeds = static_cast<uint32_t>(seeds.size());
   header.nodes[0].nodes_at = layout_.nodes_at();
+  header.pairs = WritePairs(links.pairs, slot);
   WriteHeader(&header, slot);
   return Status::Ok();
+}
+
+PairEntry Sampler::WritePairs(const PairsView& pairs, std::span<std::byte> slot) const {
+  PairEntry entry{};
+  if (pairs.empty()) return entry;
+  const PairLayout& place = layout_.pairs();
+  const auto write = [&slot](uint64_t at, std::span<const uint32_t> words) {
+    GNND_CHECK(at != 0);
+    std::copy(words.begin(), words.end(), WordsAt(slot.data(), at));
+    return at;
+  };
+  entry.num_pairs = pairs.size();
+  entry.per_pair = pairs.per_pair;
+  entry.in_batch = pairs.in_batch ? 1 : 0;
+  entry.ends_at = write(place.ends_at, pairs.source);
+  write(place.ends_at + pairs.source.size_bytes(), pairs.destination);
+  entry.items_at = write(place.items_at, pairs.items);
+  if (!pairs.in_batch && !pairs.negatives.empty()) {
+    entry.negatives_at = write(place.negatives_at, pairs.negatives);
+  }
+  entry.num_masked = static_cast<uint32_t>(pairs.masked.size());
+  if (!pairs.masked.empty()) entry.masked_at = write(place.masked_at, pairs.masked);
+  return entry;
 }
 
 template <typename TableType>
@@ -154,7 +181,7 @@ Status Sampler::SampleHop(TableType* table, const BatchKey& key, uint32_t hop, s
   }
   GNND_TRY(Expand(table, key, hop, task));
   if (options_.weights == EdgeWeights::kGcn) {
-    gcn_weights_.AddNodes(topology_, {task->nodes, task->count});
+    gcn_weights_.AddNodes(topology_, {task->nodes, task->count}, task->skips);
     gcn_weights_.Fill({task->indptr, size_t{task->num_dst} + 1}, task->first_row, Favours(hop),
                       task->src, task->weight, FloatsAt(slot, place.self_weight_at));
   }

@@ -26,6 +26,12 @@
 
 namespace gnnd {
 
+// What a batch of links has beside its seeds.
+struct LinkBatch {
+  PairsView pairs;
+  RowSkips skips;
+};
+
 // For use by one thread. Allocates only when it is made and when its hash table grows with batches.
 class Sampler {
  public:
@@ -38,9 +44,10 @@ class Sampler {
   // large, 8-byte aligned, of any content. kInvalidArgument, and no record, when there are no or
   // too many seeds, or a seed is not a node or occurs twice; kPluginFailed when a plug-in breaks
   // the rules. `scale` is that of favoured neighbours, in sixteenths (core/draw/locality.h); above
-  // kScaleOne the topology must name them.
+  // kScaleOne the topology must name them. A batch of links has pairs and skips; CanSkip says for
+  // which samplers rows may do without neighbours.
   Status Sample(const BatchKey& key, std::span<const uint32_t> seeds, std::span<std::byte> slot,
-                uint32_t scale = kScaleOne);
+                uint32_t scale = kScaleOne, const LinkBatch& links = {});
 
   // Private memory in use: relabel table, ring, weights. Grows with the largest batch so far, up to
   // 1 MiB + 16 bytes per node of the graph + 64 bytes per edge of that batch, each seed counted as
@@ -52,7 +59,8 @@ class Sampler {
 
   template <typename TableType>
   Status SampleWith(TableType* table, const BatchKey& key, std::span<const uint32_t> seeds,
-                    std::span<std::byte> slot);
+                    std::span<std::byte> slot, const LinkBatch& links);
+  PairEntry WritePairs(const PairsView& pairs, std::span<std::byte> slot) const;
   template <typename TableType>
   Status InsertSeeds(TableType* table, std::span<const uint32_t> seeds, uint32_t* nodes,
                      uint32_t* count);

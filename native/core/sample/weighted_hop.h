@@ -70,7 +70,11 @@ class WeightedHop : private HopRing<Table> {
       drawn.nodes[r] = node;
       drawn.starts[r] = this->graph_indptr_[node];
       drawn.lengths[r] = this->graph_indptr_[node + 1] - drawn.starts[r];
-      if (ByGroup(drawn.lengths[r])) drawn.degrees[r] = static_cast<uint32_t>(drawn.lengths[r]);
+      // A row that does without some neighbours is drawn by itself.
+      const bool whole = this->task_->skips.of(begin + r).empty();
+      if (whole && ByGroup(drawn.lengths[r])) {
+        drawn.degrees[r] = static_cast<uint32_t>(drawn.lengths[r]);
+      }
     }
     loops_.draw_alias(this->task_->stream, drawn.nodes, drawn.degrees, draws_, drawn.slots,
                       drawn.words);
@@ -100,7 +104,7 @@ class WeightedHop : private HopRing<Table> {
       for (uint32_t r = 0; r < rows; ++r) {
         const uint32_t node = this->task_->nodes[begin + r];
         const uint64_t start = this->graph_indptr_[node];
-        ChooseRow(node, start, this->graph_indptr_[node + 1] - start, &slot);
+        ChooseRow(begin + r, start, this->graph_indptr_[node + 1] - start, &slot);
         this->FinishRow(begin + r, slot);
       }
     }
@@ -125,7 +129,7 @@ class WeightedHop : private HopRing<Table> {
     for (uint32_t r = 0; r < rows; ++r) {
       if ((weightless >> r & 1) == 0) {
         if (drawn->degrees[r] == 0 || !Append(*drawn, picks, repeats, r, slot)) {
-          ChooseRow(drawn->nodes[r], drawn->starts[r], drawn->lengths[r], slot);
+          ChooseRow(begin + r, drawn->starts[r], drawn->lengths[r], slot);
         }
       }
       this->FinishRow(begin + r, *slot);
@@ -152,10 +156,14 @@ class WeightedHop : private HopRing<Table> {
     return true;
   }
 
-  void ChooseRow(uint32_t node, uint64_t start, uint64_t degree, Slot* slot) {
+  void ChooseRow(uint32_t row, uint64_t start, uint64_t degree, Slot* slot) {
+    const RowSkips& skips = this->task_->skips;
+    const std::span<const uint64_t> absent =
+        skips.after ? std::span<const uint64_t>() : skips.of(row);
     uint64_t* edge_at = slot->edge_at.data() + slot->size;
-    const uint32_t size = picker_->Pick(this->task_->stream, node, alias_ + start, degree, fanout_,
-                                        replace_, edge_at);
+    uint32_t size = picker_->Pick(this->task_->stream, this->task_->nodes[row], alias_ + start,
+                                  degree, fanout_, replace_, absent, edge_at);
+    if (skips.after) size = skips.Keep(row, edge_at, size);
     for (uint32_t j = 0; j < size; ++j) {
       edge_at[j] += start;
       Prefetch(this->level_, this->graph_indices_ + edge_at[j]);

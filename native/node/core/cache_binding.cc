@@ -13,6 +13,7 @@
 #include "core/prepare/hot_curve.h"
 #include "core/prepare/presample.h"
 #include "core/prepare/rank_nodes.h"
+#include "core/sample/link_seeds.h"
 #include "node/core/bindings.h"
 #include "node/core/sample_work.h"
 
@@ -209,8 +210,11 @@ class Bench {
     topology_ = std::move(topology);
     for (const int64_t node : dataset.train()) train_.push_back(static_cast<uint32_t>(node));
     dataset_ = std::move(dataset);
-    const uint32_t batches =
-        NumBatches(static_cast<uint32_t>(train_.size()), options.sampling.batch_size);
+    const LinkOptions& link_options = options.sampling.links;
+    links_ = GNND_VALUE(TrainingLinks::Open(options.dataset.folder, link_options));
+    const auto items =
+        link_options.on() ? link_options.count : static_cast<uint32_t>(train_.size());
+    const uint32_t batches = NumBatches(items, options.sampling.batch_size);
     // Calls of a plug-in may share state, so only one thread makes them.
     const uint32_t threads = options.sampling.algorithm == Algorithm::kPlugin
                                  ? 1
@@ -218,8 +222,9 @@ class Bench {
     std::vector<SampleWork*> works;
     for (uint32_t i = 0; i < threads; ++i) {
       Topology for_sampler = GNND_VALUE(Topology::Attach(options.topology_fd, dataset_));
-      works_.push_back(GNND_VALUE(SampleWorkOf(dataset_, std::move(for_sampler), options.sampling,
-                                               options.random_seed.value, layout)));
+      works_.push_back(
+          GNND_VALUE(SampleWorkOf(dataset_, links_, std::move(for_sampler), options.sampling,
+                                  options.random_seed.value, layout)));
       works.push_back(works_.back().get());
     }
     presampler_ =
@@ -229,17 +234,28 @@ class Bench {
 
   TopologyView topology() const { return topology_.view(); }
   std::span<const uint32_t> train_nodes() const { return train_; }
+  // How the job's batches reach nodes.
+  Reach ReachOf(const SamplingOptions& sampling) const {
+    Reach reach{sampling, sampling.batch_size};
+    if (sampling.links.on()) {
+      reach.seed_shares = LinkSeedShares(sampling.links, links_.values(), sampling.batch_size,
+                                         topology_.view().num_nodes());
+      reach.items = sampling.links.count;
+    }
+    return reach;
+  }
   Presampler* presampler() { return presampler_.get(); }
 
  private:
   Dataset dataset_;
   Topology topology_;
+  TrainingLinks links_;
   std::vector<uint32_t> train_;
   std::vector<std::unique_ptr<SampleWork>> works_;
   std::unique_ptr<Presampler> presampler_;
 };
 
-// The request of RankOptions or HotCurveOptions.
+// The request of RankOptions or HotCurveOptions; its reach is told by the Bench.
 template <typename Options>
 RankRequest RequestOf(const Options& options) {
   RankRequest request;
@@ -247,14 +263,14 @@ RankRequest RequestOf(const Options& options) {
   request.presample_epochs = options.presample_epochs;
   request.epochs = options.epochs;
   request.random_seed = options.random_seed.value;
-  request.reach = {options.sampling, options.sampling.batch_size};
   return request;
 }
 
 Result<Ranking> RankAndWrite(const RankOptions& options) {
-  const RankRequest request = RequestOf(options);
+  RankRequest request = RequestOf(options);
   Bench bench;
   GNND_TRY(bench.Open(options, CoresOfProcess()));
+  request.reach = bench.ReachOf(options.sampling);
   RankResult ranked =
       GNND_VALUE(RankNodes(request, bench.topology(), bench.train_nodes(), bench.presampler()));
   const std::vector<uint32_t> order = OrderByHotness(ranked.hotness);
@@ -275,18 +291,19 @@ Result<CacheReport> MakeReport(const CacheReportOptions& options) {
   request.random_seed = options.random_seed.value;
   const DatasetCounts& counts = options.dataset.counts;
   request.row_bytes = counts.num_features * BytesOf(counts.feature_type);
-  request.reach = {options.sampling, options.sampling.batch_size};
   request.dump_folder = options.dump_folder;
   Bench bench;
   // The report reads batches in order, so one thread samples.
   GNND_TRY(bench.Open(options, 1));
+  request.reach = bench.ReachOf(options.sampling);
   return ReportCache(request, bench.topology(), bench.train_nodes(), bench.presampler());
 }
 
 Result<HotCurve> MeasureCurve(const HotCurveOptions& options) {
-  const RankRequest request = RequestOf(options);
+  RankRequest request = RequestOf(options);
   Bench bench;
   GNND_TRY(bench.Open(options, CoresOfProcess()));
+  request.reach = bench.ReachOf(options.sampling);
   return MeasureHotCurve(request, bench.topology(), bench.train_nodes(), bench.presampler());
 }
 

@@ -7,6 +7,7 @@
 #include "core/graph/features.h"
 #include "core/graph/topology.h"
 #include "core/graph/validate.h"
+#include "core/prepare/message_graph.h"
 #include "node/core/bindings.h"
 #include "node/tables.h"
 
@@ -55,6 +56,32 @@ inline constexpr auto kTable<TopologyOptions> =
     StructOf("TopologyOptions",
              Field{"place", &TopologyOptions::place, "FILE: it stays in the dataset's files."},
              Field{"alias", &TopologyOptions::alias, "To sample by edge weight; in MEMORY only."});
+
+// MessageGraphOptions whose random seed has all 64 bits.
+struct MessageGraphFields {
+  double validation = 0;
+  double test = 0;
+  Bits64 random_seed;
+  bool keep_val = false;
+};
+
+template <>
+inline constexpr auto kTable<MessageGraphFields> = StructOf(
+    "MessageGraphOptions",
+    Field{"validation", &MessageGraphFields::validation, "Share of links for validation."},
+    Field{"test", &MessageGraphFields::test, "Share of links for the test."},
+    Field{"randomSeed", &MessageGraphFields::random_seed, "Of the split alone."},
+    Field{"keepVal", &MessageGraphFields::keep_val, "Validation links stay in the graph."});
+
+template <>
+inline constexpr auto kTable<MessageGraphCounts> =
+    StructOf("MessageGraphCounts", "A graph that lacks some links, and the lists of all links.",
+             Field{"numEdges", &MessageGraphCounts::num_edges, "That are left."},
+             Field{"symmetric", &MessageGraphCounts::symmetric,
+                   "Every edge has its reverse, and both are one link."},
+             Field{"train", &MessageGraphCounts::train, "Links."},
+             Field{"val", &MessageGraphCounts::val, "Links."},
+             Field{"test", &MessageGraphCounts::test, "Links."});
 
 constexpr napi_type_tag kArrayCopyTag = {0x676E6E64'61727261ULL, 0x795F636F'70795F68ULL};
 
@@ -115,6 +142,15 @@ Task<void> FillReserved(int fd, const DatasetLocation& location, const TopologyO
   }};
 }
 
+Task<MessageGraphCounts> MakeMessages(const DatasetLocation& location,
+                                      const MessageGraphFields& fields, const std::string& folder) {
+  return {[location, fields, folder] {
+    const MessageGraphOptions options{fields.validation, fields.test, fields.random_seed.value,
+                                      fields.keep_val};
+    return MakeMessageGraph(location.folder, location.counts, options, folder);
+  }};
+}
+
 }  // namespace
 
 void DefineDataset(Subject& subject) {
@@ -129,6 +165,8 @@ void DefineDataset(Subject& subject) {
       .Enum<ElementRule>()
       .Struct<ArrayCopyOptions>()
       .Struct<ArrayCopied>()
+      .Struct<MessageGraphFields>()
+      .Struct<MessageGraphCounts>()
       .Text(
           "/** A copy under way; closed when nothing refers to it. */\n"
           "export type ArrayCopyHandle = { readonly arrayCopy: unique symbol };\n")
@@ -143,7 +181,9 @@ void DefineDataset(Subject& subject) {
       .Function("datasetStandardize", Standardize, {"inputPath", "outputPath", "momentsPath"})
       .Function("topologyReserve", MakeTopology, {}, "An empty memfd, the caller's to close.")
       .Function("topologyFill", FillReserved, {"fd", "location", "options"},
-                "Seals it for all Samplers of the host.");
+                "Seals it for all Samplers of the host.")
+      .Function("messageGraphMake", MakeMessages, {"location", "options", "folder"},
+                "Writes to an empty folder; reads the graph, so it is for child processes.");
 }
 
 }  // namespace gnnd::node

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,10 +15,30 @@
 
 namespace gnnd::node {
 
+// links_train.npy of a dataset's folder, where a job's items are links.
+class TrainingLinks {
+ public:
+  static Result<TrainingLinks> Open(const std::string& folder, const LinkOptions& options) {
+    TrainingLinks links;
+    if (!options.on()) return links;
+    links.array_ = GNND_VALUE(NpyArray::Open(folder + "/links_train.npy"));
+    GNND_TRY(links.array_->Expect({NpyType::kUint32}, {options.count, 2}));
+    return links;
+  }
+
+  std::span<const uint32_t> values() const {
+    return array_ ? array_->values<uint32_t>() : std::span<const uint32_t>();
+  }
+
+ private:
+  std::optional<NpyArray> array_;
+};
+
 // The options of the sampler for `sampling`, which is the same for a job's Samplers, for
 // pre-sampling and for the cache report. `layout` belongs to this dataset and sampling; the dataset
-// and `favoured` must outlive the sampler.
+// the training links and `favoured` must outlive the sampler.
 inline GraphSampler::Options GraphSamplerOptionsOf(const Dataset& dataset,
+                                                   const TrainingLinks& links,
                                                    const SamplingOptions& sampling,
                                                    uint64_t random_seed,
                                                    std::span<const uint8_t> favoured = {}) {
@@ -27,19 +48,19 @@ inline GraphSampler::Options GraphSamplerOptionsOf(const Dataset& dataset,
   for (const int64_t node : dataset.train()) {
     options.train_nodes.push_back(static_cast<uint32_t>(node));
   }
+  options.links = sampling.links;
+  options.train_links = links.values();
   options.sampler = sampling;
   options.edge_weights = dataset.edge_weights();
   options.favoured = favoured;
   return options;
 }
 
-inline Result<std::unique_ptr<SampleWork>> SampleWorkOf(const Dataset& dataset, Topology topology,
-                                                        const SamplingOptions& sampling,
-                                                        uint64_t random_seed,
-                                                        const RecordLayout& layout,
-                                                        std::span<const uint8_t> favoured = {}) {
-  return GraphSampler::Create(
-      std::move(topology), GraphSamplerOptionsOf(dataset, sampling, random_seed, favoured), layout);
+inline Result<std::unique_ptr<SampleWork>> SampleWorkOf(
+    const Dataset& dataset, const TrainingLinks& links, Topology topology,
+    const SamplingOptions& sampling, uint64_t random_seed, const RecordLayout& layout) {
+  return GraphSampler::Create(std::move(topology),
+                              GraphSamplerOptionsOf(dataset, links, sampling, random_seed), layout);
 }
 
 // Replaces the training nodes by those of a file, where there is one.

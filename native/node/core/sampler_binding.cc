@@ -62,8 +62,10 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
   if (!options.cache.favoured_path.empty()) {
     favoured = GNND_VALUE(FavouredMap::Open(options.cache.favoured_path, dataset.num_nodes()));
   }
+  const TrainingLinks links =
+      GNND_VALUE(TrainingLinks::Open(options.dataset.folder, options.sampling.links));
   GraphSampler::Options sampler =
-      GraphSamplerOptionsOf(dataset, options.sampling, options.random_seed.value);
+      GraphSamplerOptionsOf(dataset, links, options.sampling, options.random_seed.value);
   GNND_TRY(UseSeeds(options.seeds, dataset.num_nodes(), &sampler));
   std::unique_ptr<SampleWork> work;
   if (opened.device != nullptr) {

@@ -69,6 +69,31 @@ export interface ArrayCopied {
   readonly clean: boolean;
 }
 
+export interface MessageGraphOptions {
+  /** Share of links for validation. */
+  readonly validation: number;
+  /** Share of links for the test. */
+  readonly test: number;
+  /** Of the split alone. */
+  readonly randomSeed: bigint;
+  /** Validation links stay in the graph. */
+  readonly keepVal: boolean;
+}
+
+/** A graph that lacks some links, and the lists of all links. */
+export interface MessageGraphCounts {
+  /** That are left. */
+  readonly numEdges: number;
+  /** Every edge has its reverse, and both are one link. */
+  readonly symmetric: boolean;
+  /** Links. */
+  readonly train: number;
+  /** Links. */
+  readonly val: number;
+  /** Links. */
+  readonly test: number;
+}
+
 /** A copy under way; closed when nothing refers to it. */
 export type ArrayCopyHandle = { readonly arrayCopy: unique symbol };
 
@@ -87,4 +112,6 @@ export interface DatasetFunctions {
   topologyReserve(): number;
   /** Seals it for all Samplers of the host. */
   topologyFill(fd: number, location: DatasetLocation, options: TopologyOptions): Promise<void>;
+  /** Writes to an empty folder; reads the graph, so it is for child processes. */
+  messageGraphMake(location: DatasetLocation, options: MessageGraphOptions, folder: string): Promise<MessageGraphCounts>;
 }

@@ -1,0 +1,328 @@
+#include "core/prepare/message_graph.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <system_error>
+#include <vector>
+
+#include "core/base/atomic_file.h"
+#include "core/draw/purpose.h"
+#include "core/graph/npy.h"
+#include "core/item/item_range.h"
+
+namespace gnnd {
+namespace {
+
+// The edges of a dataset; row v is indices[indptr[v] .. indptr[v + 1]), ascending.
+struct Edges {
+  std::span<const int64_t> indptr;
+  std::span<const uint32_t> indices;
+
+  uint32_t num_nodes() const { return static_cast<uint32_t>(indptr.size() - 1); }
+  std::span<const uint32_t> row(uint32_t v) const {
+    return indices.subspan(static_cast<size_t>(indptr[v]),
+                           static_cast<size_t>(indptr[v + 1] - indptr[v]));
+  }
+};
+
+Status CheckRows(const Edges& edges) {
+  const auto corrupt = [](uint32_t v, const std::string& what) {
+    return Status(Code::kDatasetCorrupt, "row " + std::to_string(v) + what);
+  };
+  if (edges.indptr.front() != 0 ||
+      edges.indptr.back() != static_cast<int64_t>(edges.indices.size())) {
+    return corrupt(0, ": indptr does not run from 0 to the number of edges");
+  }
+  for (uint32_t v = 0; v < edges.num_nodes(); ++v) {
+    if (edges.indptr[v] > edges.indptr[v + 1]) return corrupt(v, ": indptr falls");
+    const std::span<const uint32_t> row = edges.row(v);
+    if (!std::is_sorted(row.begin(), row.end())) {
+      return corrupt(v, " does not ascend, as a job of links needs it");
+    }
+    if (!row.empty() && row.back() >= edges.num_nodes()) return corrupt(v, " names no node");
+  }
+  return Status::Ok();
+}
+
+// Calls visit(source, first, count) for every run of equal sources of row v, loops left out.
+template <typename Visit>
+void VisitRuns(const Edges& edges, uint32_t v, const Visit& visit) {
+  const std::span<const uint32_t> row = edges.row(v);
+  for (size_t i = 0; i < row.size();) {
+    size_t end = i + 1;
+    while (end < row.size() && row[end] == row[i]) ++end;
+    if (row[i] != v) visit(row[i], i, end - i);
+    i = end;
+  }
+}
+
+// Whether every edge has its reverse. Rows are visited upward, so what each row is asked for rises,
+// and a place in each row replaces a search.
+bool IsSymmetric(const Edges& edges) {
+  std::vector<uint32_t> place(edges.num_nodes());
+  bool symmetric = true;
+  for (uint32_t v = 0; v < edges.num_nodes() && symmetric; ++v) {
+    VisitRuns(edges, v, [&](uint32_t source, size_t, size_t) {
+      const std::span<const uint32_t> other = edges.row(source);
+      uint32_t& at = place[source];
+      while (at < other.size() && other[at] < v) ++at;
+      symmetric = symmetric && at < other.size() && other[at] == v;
+    });
+  }
+  return symmetric;
+}
+
+enum class Side : uint8_t { kTrain, kValidation, kTest };
+
+// Which side each item is on.
+class Sides {
+ public:
+  Sides(uint32_t items, std::span<const uint32_t> validation, std::span<const uint32_t> test)
+      : bits_(items / 32 + 1) {
+    for (const uint32_t item : validation) Set(item, Side::kValidation);
+    for (const uint32_t item : test) Set(item, Side::kTest);
+  }
+
+  Side of(uint32_t item) const {
+    return static_cast<Side>(bits_[item / 32] >> (item % 32 * 2) & 3);
+  }
+
+ private:
+  void Set(uint32_t item, Side side) {
+    bits_[item / 32] |= static_cast<uint64_t>(side) << (item % 32 * 2);
+  }
+
+  std::vector<uint64_t> bits_;
+};
+
+// Numbers items while rows are visited upward.
+class ItemNumbers {
+ public:
+  ItemNumbers(const Edges& edges, bool symmetric)
+      : symmetric_(symmetric), next_(symmetric ? edges.num_nodes() : 0) {}
+
+  void BeginRow(uint32_t v) {
+    if (symmetric_) next_[v] = count_;
+  }
+  // The item of an edge source -> v of the row begun last. Whether it is named by this edge, as
+  // each is by one, is told by IsNamed.
+  uint32_t Take(uint32_t source, uint32_t v) {
+    // The reverse of a pair comes in the row of its source, later and in the same order.
+    return IsNamed(source, v) ? count_++ : next_[source]++;
+  }
+  bool IsNamed(uint32_t source, uint32_t v) const { return !symmetric_ || source < v; }
+
+ private:
+  bool symmetric_;
+  uint32_t count_ = 0;
+  std::vector<uint32_t> next_;  // by node: the item of the next reverse that names it
+};
+
+// An array that is written element by element.
+template <typename T>
+class ArrayFile {
+ public:
+  ArrayFile(const std::string& folder, const std::string& name) : file_(folder + "/" + name) {
+    buffer_.reserve(kBuffered);
+  }
+
+  Status Create(std::initializer_list<uint64_t> shape) {
+    GNND_TRY(file_.Create());
+    const std::string header = NpyHeader(NpyTypeOf<T>::kType, std::span(shape));
+    return file_.Write(std::as_bytes(std::span(header)));
+  }
+  Status Append(std::span<const T> values) {
+    if (buffer_.size() + values.size() > kBuffered) GNND_TRY(Flush());
+    if (values.size() > kBuffered) return file_.Write(std::as_bytes(values));
+    buffer_.insert(buffer_.end(), values.begin(), values.end());
+    return Status::Ok();
+  }
+  Status Commit() {
+    GNND_TRY(Flush());
+    return file_.Commit();
+  }
+
+ private:
+  static constexpr size_t kBuffered = 1 << 16;
+
+  Status Flush() {
+    GNND_TRY(file_.Write(std::as_bytes(std::span<const T>(buffer_))));
+    buffer_.clear();
+    return Status::Ok();
+  }
+
+  AtomicFile file_;
+  std::vector<T> buffer_;
+};
+
+// Writes the files of one message graph.
+class Maker {
+ public:
+  Maker(const Edges& edges, std::span<const float> weights, const MessageGraphOptions& options,
+        std::string folder)
+      : edges_(edges), weights_(weights), options_(options), folder_(std::move(folder)) {}
+
+  Result<MessageGraphCounts> Make() {
+    counts_.symmetric = IsSymmetric(edges_);
+    GNND_TRY(CountItems());
+    const Sides sides = SidesOfItems();
+    GNND_TRY(WriteRowsAndLinks(sides));
+    GNND_TRY(WriteEdges(sides));
+    return counts_;
+  }
+
+ private:
+  Status CountItems() {
+    uint64_t items = 0;
+    for (uint32_t v = 0; v < edges_.num_nodes(); ++v) {
+      VisitRuns(edges_, v, [&](uint32_t source, size_t, size_t) {
+        items += !counts_.symmetric || source < v ? 1 : 0;
+      });
+    }
+    if (items > std::numeric_limits<uint32_t>::max()) {
+      return Status(Code::kInvalidArgument, "the graph has " + std::to_string(items) +
+                                                " links, and a split numbers them in 32 bits");
+    }
+    const auto share = [items](double of) {
+      return static_cast<uint64_t>(of * static_cast<double>(items));
+    };
+    counts_.val = share(options_.validation);
+    counts_.test = share(options_.test);
+    counts_.train = items - std::min(items, counts_.val + counts_.test);
+    if (counts_.val > 0 && counts_.test > 0 && counts_.train > 0) return Status::Ok();
+    return Status(Code::kInvalidArgument,
+                  "of " + std::to_string(items) + " links " + std::to_string(counts_.train) +
+                      " would be for training, " + std::to_string(counts_.val) +
+                      " for validation, " + std::to_string(counts_.test) +
+                      " for the test, and each needs one or more");
+  }
+
+  Sides SidesOfItems() const {
+    const auto val = static_cast<uint32_t>(counts_.val);
+    const auto test = static_cast<uint32_t>(counts_.test);
+    const auto items = static_cast<uint32_t>(counts_.train) + val + test;
+    std::vector<uint32_t> held(uint64_t{val} + test);
+    ItemOrder{options_.random_seed, kLinkSplitEpoch, items}.Write({0, val + test}, held.data());
+    return {items, std::span(held).first(val), std::span(held).subspan(val)};
+  }
+
+  bool Stays(Side side) const {
+    return side == Side::kTrain || (side == Side::kValidation && options_.keep_validation);
+  }
+
+  // indptr.npy and the lists of links.
+  Status WriteRowsAndLinks(const Sides& sides) {
+    ArrayFile<int64_t> indptr(folder_, FileName(DatasetFile::kIndptr));
+    ArrayFile<uint32_t> train(folder_, "links_train.npy");
+    ArrayFile<uint32_t> val(folder_, "links_val.npy");
+    ArrayFile<uint32_t> test(folder_, "links_test.npy");
+    GNND_TRY(indptr.Create({edges_.indptr.size()}));
+    GNND_TRY(train.Create({counts_.train, 2}));
+    GNND_TRY(val.Create({counts_.val, 2}));
+    GNND_TRY(test.Create({counts_.test, 2}));
+    ArrayFile<uint32_t>* const lists[] = {&train, &val, &test};
+    ItemNumbers numbers(edges_, counts_.symmetric);
+    int64_t kept = 0;
+    GNND_TRY(indptr.Append(std::span(&kept, 1)));
+    for (uint32_t v = 0; v < edges_.num_nodes(); ++v) {
+      Status status;
+      kept += edges_.indptr[v + 1] - edges_.indptr[v];
+      numbers.BeginRow(v);
+      VisitRuns(edges_, v, [&](uint32_t source, size_t, size_t count) {
+        const Side side = sides.of(numbers.Take(source, v));
+        if (!Stays(side)) kept -= static_cast<int64_t>(count);
+        if (!numbers.IsNamed(source, v) || !status.ok()) return;
+        const uint32_t pair[] = {source, v};
+        status = lists[static_cast<size_t>(side)]->Append(pair);
+      });
+      GNND_TRY(status);
+      GNND_TRY(indptr.Append(std::span(&kept, 1)));
+    }
+    counts_.num_edges = static_cast<uint64_t>(kept);
+    GNND_TRY(indptr.Commit());
+    for (ArrayFile<uint32_t>* list : lists) GNND_TRY(list->Commit());
+    return Status::Ok();
+  }
+
+  // indices.npy and edge_weights.npy.
+  Status WriteEdges(const Sides& sides) {
+    ArrayFile<uint32_t> indices(folder_, FileName(DatasetFile::kIndices));
+    ArrayFile<float> weights(folder_, FileName(DatasetFile::kEdgeWeights));
+    GNND_TRY(indices.Create({counts_.num_edges}));
+    if (!weights_.empty()) GNND_TRY(weights.Create({counts_.num_edges}));
+    ItemNumbers numbers(edges_, counts_.symmetric);
+    for (uint32_t v = 0; v < edges_.num_nodes(); ++v) {
+      const std::span<const uint32_t> row = edges_.row(v);
+      Status status;
+      size_t from = 0;  // edges before it are written or left out
+      const auto write_to = [&](size_t end) {
+        if (!status.ok() || end == from) return;
+        status = indices.Append(row.subspan(from, end - from));
+        if (!status.ok() || weights_.empty()) return;
+        status = weights.Append(
+            weights_.subspan(static_cast<size_t>(edges_.indptr[v]) + from, end - from));
+      };
+      numbers.BeginRow(v);
+      VisitRuns(edges_, v, [&](uint32_t source, size_t first, size_t count) {
+        if (Stays(sides.of(numbers.Take(source, v)))) return;
+        write_to(first);
+        from = first + count;
+      });
+      write_to(row.size());
+      GNND_TRY(status);
+    }
+    GNND_TRY(indices.Commit());
+    return weights_.empty() ? Status::Ok() : weights.Commit();
+  }
+
+  Edges edges_;
+  std::span<const float> weights_;
+  MessageGraphOptions options_;
+  std::string folder_;
+  MessageGraphCounts counts_;
+};
+
+// What the graph has in common with its dataset, and the lists of nodes that it has not.
+Status AddOthers(const std::string& dataset, const std::string& folder) {
+  for (const DatasetFile file : {DatasetFile::kFeatures, DatasetFile::kLabels}) {
+    std::error_code error;
+    const auto target = std::filesystem::absolute(dataset, error) / FileName(file);
+    if (!error && !std::filesystem::exists(target, error)) continue;
+    if (!error) std::filesystem::create_symlink(target, folder + "/" + FileName(file), error);
+    if (error) {
+      return Status(Code::kIo, "linking " + folder + "/" + FileName(file) + ": " + error.message());
+    }
+  }
+  for (const DatasetFile file : {DatasetFile::kTrain, DatasetFile::kVal, DatasetFile::kTest}) {
+    ArrayFile<int64_t> nodes(folder, FileName(file));
+    GNND_TRY(nodes.Create({0}));
+    GNND_TRY(nodes.Commit());
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<MessageGraphCounts> MakeMessageGraph(const std::string& dataset, const DatasetCounts& counts,
+                                            const MessageGraphOptions& options,
+                                            const std::string& folder) {
+  GNND_TRY(CheckCounts(counts));
+  const auto open = [&](DatasetFile file) {
+    return OpenDatasetFile(file, dataset + "/" + FileName(file), counts);
+  };
+  const NpyArray indptr = GNND_VALUE(open(DatasetFile::kIndptr));
+  const NpyArray indices = GNND_VALUE(open(DatasetFile::kIndices));
+  Result<NpyArray> weights = open(DatasetFile::kEdgeWeights);
+  if (weights.status().code() != Code::kNotFound) GNND_TRY(weights.status());
+  const Edges edges{indptr.values<int64_t>(), indices.values<uint32_t>()};
+  GNND_TRY(CheckRows(edges));
+  std::span<const float> edge_weights;
+  if (weights.ok()) edge_weights = weights->values<float>();
+  const MessageGraphCounts made = GNND_VALUE(Maker(edges, edge_weights, options, folder).Make());
+  GNND_TRY(AddOthers(dataset, folder));
+  return made;
+}
+
+}  // namespace gnnd

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/status.h"
+#include "core/graph/dataset.h"
+
+// The graph that a job of links takes its messages from: a dataset of its own, without the links
+// that validation and test ask for, so that no training, evaluation or prediction can read them off
+// its edges.
+//
+// An *item* is a pair (source, destination) of an edge, row `destination` listing `source`. If
+// every edge has its reverse, the graph counts as symmetric, and a pair and its reverse are one
+// item, of which source < destination is named. Self-loops are no items, repeated edges are one;
+// both stay where they are unless their pair is taken out.
+//
+// Items are numbered in the order of (row, source). Which are validation and test items follows
+// from the split's random seed and their number alone: with V and T the floors of the shares of all
+// items, those at the positions [0, V) and [V, V + T) of the keyed permutation (permutation.h) of
+// epoch kLinkSplitEpoch. All others are training items. Each list is in the order of numbers.
+
+namespace gnnd {
+
+struct MessageGraphOptions {
+  double validation = 0.05;  // shares of all items
+  double test = 0.1;
+  uint64_t random_seed = 0;
+  bool keep_validation = false;  // validation links stay edges of the graph
+};
+
+struct MessageGraphCounts {
+  uint64_t num_edges = 0;  // that are left
+  bool symmetric = false;
+  uint64_t train = 0;  // items of each list
+  uint64_t val = 0;
+  uint64_t test = 0;
+};
+
+// Writes to `folder`, which exists: indptr.npy, indices.npy and, if there are any,
+// edge_weights.npy; empty lists of training, validation and test nodes; links_train.npy,
+// links_val.npy and links_test.npy, uint32 [items, 2]; and symbolic links to the features and
+// labels, if any, of `dataset`, the folder of a dataset with these counts. Takes 8 bytes of memory
+// a node, 4 bits an item and 4 bytes a validation or test item. Errors: the dataset's;
+// kDatasetCorrupt if a row does not ascend; kInvalidArgument if a list would be empty, or there are
+// 2^32 items.
+Result<MessageGraphCounts> MakeMessageGraph(const std::string& dataset, const DatasetCounts& counts,
+                                            const MessageGraphOptions& options,
+                                            const std::string& folder);
+
+}  // namespace gnnd
