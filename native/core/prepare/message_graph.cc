@@ -100,16 +100,13 @@ class Sides {
 // Numbers items while rows are visited upward.
 class ItemNumbers {
  public:
-  ItemNumbers(const Edges& edges, bool symmetric)
-      : symmetric_(symmetric), next_(symmetric ? edges.num_nodes() : 0) {}
+  // Of a symmetric graph `first` has the first item that each row names; else it is not read.
+  ItemNumbers(bool symmetric, const std::vector<uint32_t>& first)
+      : symmetric_(symmetric), next_(first) {}
 
-  void BeginRow(uint32_t v) {
-    if (symmetric_) next_[v] = count_;
-  }
-  // The item of an edge source -> v of the row begun last. Whether it is named by this edge, as
-  // each is by one, is told by IsNamed.
+  // The item of the edge source -> v. Whether this edge names it, as one edge does, is told by
+  // IsNamed. What row `source` names comes to be asked for in the order in which it stands there.
   uint32_t Take(uint32_t source, uint32_t v) {
-    // The reverse of a pair comes in the row of its source, later and in the same order.
     return IsNamed(source, v) ? count_++ : next_[source]++;
   }
   bool IsNamed(uint32_t source, uint32_t v) const { return !symmetric_ || source < v; }
@@ -117,7 +114,7 @@ class ItemNumbers {
  private:
   bool symmetric_;
   uint32_t count_ = 0;
-  std::vector<uint32_t> next_;  // by node: the item of the next reverse that names it
+  std::vector<uint32_t> next_;  // by node: the item whose reverse comes next
 };
 
 // An array that is written element by element.
@@ -176,7 +173,9 @@ class Maker {
  private:
   Status CountItems() {
     uint64_t items = 0;
+    if (counts_.symmetric) first_items_.resize(edges_.num_nodes());
     for (uint32_t v = 0; v < edges_.num_nodes(); ++v) {
+      if (counts_.symmetric) first_items_[v] = static_cast<uint32_t>(items);
       VisitRuns(edges_, v, [&](uint32_t source, size_t, size_t) {
         items += !counts_.symmetric || source < v ? 1 : 0;
       });
@@ -223,13 +222,12 @@ class Maker {
     GNND_TRY(val.Create({counts_.val, 2}));
     GNND_TRY(test.Create({counts_.test, 2}));
     ArrayFile<uint32_t>* const lists[] = {&train, &val, &test};
-    ItemNumbers numbers(edges_, counts_.symmetric);
+    ItemNumbers numbers(counts_.symmetric, first_items_);
     int64_t kept = 0;
     GNND_TRY(indptr.Append(std::span(&kept, 1)));
     for (uint32_t v = 0; v < edges_.num_nodes(); ++v) {
       Status status;
       kept += edges_.indptr[v + 1] - edges_.indptr[v];
-      numbers.BeginRow(v);
       VisitRuns(edges_, v, [&](uint32_t source, size_t, size_t count) {
         const Side side = sides.of(numbers.Take(source, v));
         if (!Stays(side)) kept -= static_cast<int64_t>(count);
@@ -252,7 +250,7 @@ class Maker {
     ArrayFile<float> weights(folder_, FileName(DatasetFile::kEdgeWeights));
     GNND_TRY(indices.Create({counts_.num_edges}));
     if (!weights_.empty()) GNND_TRY(weights.Create({counts_.num_edges}));
-    ItemNumbers numbers(edges_, counts_.symmetric);
+    ItemNumbers numbers(counts_.symmetric, first_items_);
     for (uint32_t v = 0; v < edges_.num_nodes(); ++v) {
       const std::span<const uint32_t> row = edges_.row(v);
       Status status;
@@ -264,7 +262,6 @@ class Maker {
         status = weights.Append(
             weights_.subspan(static_cast<size_t>(edges_.indptr[v]) + from, end - from));
       };
-      numbers.BeginRow(v);
       VisitRuns(edges_, v, [&](uint32_t source, size_t first, size_t count) {
         if (Stays(sides.of(numbers.Take(source, v)))) return;
         write_to(first);
@@ -282,6 +279,7 @@ class Maker {
   MessageGraphOptions options_;
   std::string folder_;
   MessageGraphCounts counts_;
+  std::vector<uint32_t> first_items_;  // the first item that each row names, of a symmetric graph
 };
 
 // What the graph has in common with its dataset, and the lists of nodes that it has not.

@@ -41,7 +41,7 @@ struct MessageGraphCounts {
 // edge_weights.npy; empty lists of training, validation and test nodes; links_train.npy,
 // links_val.npy and links_test.npy, uint32 [items, 2]; and symbolic links to the features and
 // labels, if any, of `dataset`, the folder of a dataset with these counts. Takes 8 bytes of memory
-// a node, 4 bits an item and 4 bytes a validation or test item. Errors: the dataset's;
+// a node, 2 bits an item and 4 bytes a validation or test item. Errors: the dataset's;
 // kDatasetCorrupt if a row does not ascend; kInvalidArgument if a list would be empty, or there are
 // 2^32 items.
 Result<MessageGraphCounts> MakeMessageGraph(const std::string& dataset, const DatasetCounts& counts,

@@ -19,7 +19,12 @@ struct Row {
   uint32_t hop;
   uint32_t node;
   uint32_t scale;
+  const ReferenceSkips& skips;
 
+  // Whether the row does without the neighbour at a position when it is drawn.
+  bool lacks(uint64_t position) const {
+    return !skips.after && skips.edges.contains({node, neighbour(position)});
+  }
   uint64_t degree() const { return topology.degree(node); }
   uint32_t neighbour(uint64_t position) const {
     return topology.indices[topology.indptr[node] + position];
@@ -107,7 +112,8 @@ uint64_t AliasDraw(const Row& row, uint32_t j) {
   return word < table[slot].threshold ? slot : table[slot].alias;
 }
 
-// The mass of each position in the table, in units of 2^-32 slots; 0 for a row without weight.
+// The mass of each position in the table, in units of 2^-32 slots; 0 for a row without weight, and
+// for neighbours that the row does without.
 std::vector<uint64_t> MassOf(const Row& row) {
   const auto table = row.topology.alias.subspan(row.topology.indptr[row.node], row.degree());
   std::vector<uint64_t> mass(table.size(), 0);
@@ -116,6 +122,9 @@ std::vector<uint64_t> MassOf(const Row& row) {
     const uint64_t own = table[slot].alias == slot ? 4'294'967'296 : table[slot].threshold;
     mass[slot] += own;
     mass[table[slot].alias] += 4'294'967'296 - own;
+  }
+  for (uint64_t position = 0; position < mass.size(); ++position) {
+    if (row.lacks(position)) mass[position] = 0;
   }
   return mass;
 }
@@ -127,11 +136,13 @@ std::vector<uint64_t> PickWeighted(const Row& row, uint32_t fanout) {
   for (const uint64_t units : mass) left += units;
   std::vector<uint64_t> picks;
   if (left == 0) return picks;
-  if (row.options.replace) {
+  uint64_t there = 0;
+  for (uint64_t position = 0; position < row.degree(); ++position) there += !row.lacks(position);
+  if (row.options.replace && there == row.degree()) {
     for (uint32_t j = 0; j < fanout; ++j) picks.push_back(AliasDraw(row, j));
     return picks;
   }
-  if (row.degree() <= fanout) {
+  if (there <= fanout && !row.options.replace) {
     for (uint64_t position = 0; position < row.degree(); ++position) {
       if (mass[position] > 0) picks.push_back(position);
     }
@@ -139,6 +150,7 @@ std::vector<uint64_t> PickWeighted(const Row& row, uint32_t fanout) {
   }
   const auto take = [&](uint64_t position) {
     picks.push_back(position);
+    if (row.options.replace) return;
     left -= mass[position];
     mass[position] = 0;
   };
@@ -308,6 +320,29 @@ void FillGcnWeights(const TopologyView& topology, const std::vector<uint32_t>& n
   }
 }
 
+// The graph without some edges.
+class Rest {
+ public:
+  Rest(const TopologyView& topology, const ReferenceSkips& skips) {
+    for (uint32_t v = 0; v < topology.num_nodes(); ++v) {
+      for (uint64_t e = topology.indptr[v]; e < topology.indptr[v + 1]; ++e) {
+        if (!skips.edges.contains({v, topology.indices[e]}))
+          indices_.push_back(topology.indices[e]);
+      }
+      indptr_.push_back(indices_.size());
+    }
+    view_ = topology;
+    view_.indptr = indptr_;
+    view_.indices = indices_;
+  }
+  const TopologyView& view() const { return view_; }
+
+ private:
+  std::vector<uint64_t> indptr_{0};
+  std::vector<uint32_t> indices_;
+  TopologyView view_;
+};
+
 // Rows from `first` on, whose neighbours were drawn alike or are all taken.
 void FillEqualShares(size_t first, ReferenceBlock* block) {
   for (size_t v = first; v + 1 < block->indptr.size(); ++v) {
@@ -322,7 +357,11 @@ void FillEqualShares(size_t first, ReferenceBlock* block) {
 
 ReferenceSample SampleReference(const TopologyView& topology, const SamplerOptions& options,
                                 const BatchKey& key, std::span<const uint32_t> seeds,
-                                uint32_t scale) {
+                                uint32_t scale, const ReferenceSkips& skips) {
+  const Rest rest(topology, skips);
+  // Draws by weight need the whole rows' tables.
+  const bool whole = skips.after || options.algorithm == Algorithm::kWeighted;
+  const TopologyView& drawn = whole ? topology : rest.view();
   ReferenceSample sample;
   std::unordered_map<uint32_t, uint32_t> local_ids;
   const auto local_id = [&](uint32_t node) {
@@ -340,7 +379,8 @@ ReferenceSample SampleReference(const TopologyView& topology, const SamplerOptio
     const size_t first = block.indptr.size() - 1;
     for (size_t v = first; v < num_dst; ++v) {
       for (const auto& [node, weight] :
-           NeighboursOf({topology, options, key, hop, sample.nodes[v], scale})) {
+           NeighboursOf({drawn, options, key, hop, sample.nodes[v], scale, skips})) {
+        if (skips.after && skips.edges.contains({sample.nodes[v], node})) continue;
         block.src.push_back(local_id(node));
         if (options.weights != EdgeWeights::kNone) block.weight.push_back(weight);
       }
@@ -351,7 +391,7 @@ ReferenceSample SampleReference(const TopologyView& topology, const SamplerOptio
     sample.blocks.push_back(block);
     if (options.weights == EdgeWeights::kGcn) {
       // For whole rows 1 / q is 1.
-      FillGcnWeights(topology, sample.nodes, scale > kScaleOne, &sample.blocks.back());
+      FillGcnWeights(rest.view(), sample.nodes, scale > kScaleOne, &sample.blocks.back());
     }
   }
   return sample;

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/batch/record.h"
 #include "core/graph/topology_view.h"
+#include "core/item/links.h"
 #include "core/sample/options.h"
 
 // The sampler once more, written to be read: what Sampler must equal bit for bit, and what the
@@ -25,9 +28,29 @@ struct ReferenceSample {
   std::vector<ReferenceBlock> blocks;  // hop 0 is at the seeds
 };
 
+// Edges that a batch does without, as (row, source), or leaves out of what it drew.
+struct ReferenceSkips {
+  std::set<std::pair<uint32_t, uint32_t>> edges;
+  bool after = false;
+};
+
 // `seeds` are distinct nodes of the graph; `scale` as of Sampler::Sample.
 ReferenceSample SampleReference(const TopologyView& topology, const SamplerOptions& options,
                                 const BatchKey& key, std::span<const uint32_t> seeds,
-                                uint32_t scale = 16);
+                                uint32_t scale = 16, const ReferenceSkips& skips = {});
+
+// The seeds and pairs of a batch of links.
+struct ReferenceLinks {
+  std::vector<uint32_t> seeds;
+  std::vector<uint32_t> items;
+  std::vector<uint32_t> source;  // rows
+  std::vector<uint32_t> destination;
+  std::vector<uint32_t> negatives;
+  std::vector<uint32_t> masked;
+};
+
+ReferenceLinks LinksReference(const TopologyView& topology, const LinkOptions& options,
+                              const BatchKey& key, std::span<const uint32_t> links,
+                              uint32_t batch_size);
 
 }  // namespace gnnd

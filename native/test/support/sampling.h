@@ -39,6 +39,15 @@ class SamplerUnderTest {
                    uint32_t scale = kScaleOne) {
     return sampler_.Sample(key, seeds, slot_, scale);
   }
+  // A batch of links: its rows may do without neighbours.
+  gnnd::Sample Sample(const BatchKey& key, std::span<const uint32_t> seeds,
+                      const LinkBatch& links) {
+    const Status status = sampler_.Sample(key, seeds, slot_, kScaleOne, links);
+    REQUIRE_MESSAGE(status.ok(), status.message());
+    const Result<gnnd::Sample> sample = OpenRecord(slot_, true);
+    REQUIRE_MESSAGE(sample.ok(), sample.status().message());
+    return *sample;
+  }
   // The view is valid until the next call.
   gnnd::Sample Sample(const BatchKey& key, std::span<const uint32_t> seeds,
                       uint32_t scale = kScaleOne) {

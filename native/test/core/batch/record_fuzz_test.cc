@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "test/support/graphs.h"
+#include "test/support/links.h"
 #include "test/support/sampling.h"
 
 // Records that a stray store has changed: a Trainer refuses them, or stays within what they hold.
@@ -38,7 +39,43 @@ int64_t ReadLikeATrainer(const Sample& sample) {
       }
     }
   }
+  const PairsView& pairs = sample.pairs();
+  const auto is_seed = [&sample](uint32_t row) { return row < sample.num_seeds(); };
+  const bool rows_are_seeds =
+      std::all_of(pairs.source.begin(), pairs.source.end(), is_seed) &&
+      std::all_of(pairs.destination.begin(), pairs.destination.end(), is_seed) &&
+      std::all_of(pairs.negatives.begin(), pairs.negatives.end(), is_seed);
+  if (!rows_are_seeds) return -1;
+  const uint64_t columns = uint64_t{pairs.size()} * pairs.per_pair;
+  if (pairs.negatives.size() != (pairs.in_batch ? pairs.size() : columns)) return -1;
+  for (const uint32_t place : pairs.masked) {
+    if (place >= columns) return -1;
+    sum += pairs.items[place / pairs.per_pair];
+  }
   return sum & 0x7FFFFFFF;
+}
+
+// A record of a batch of links, likewise.
+Words WordsOfLinks(const LinkOptions& choice, uint64_t seed) {
+  const test::LinkGraph graph = test::RandomLinkGraph(seed, 120, 12, true);
+  const LinkOptions links = test::OptionsOf(graph, choice);
+  const SamplerOptions options{{4, 6}, EdgeWeights::kNone};
+  const TopologyView topology = graph.graph.view();
+  const Result<RecordLayout> layout =
+      RecordLayout::Of(LimitsOf(topology.num_nodes(), topology.num_edges(), 10, options, links));
+  REQUIRE(layout.ok());
+  LinkSeeds seeds(links, graph.links, 10, topology);
+  REQUIRE(seeds.Make({seed, 1, 2}).ok());
+  Words slot(layout->slot_bytes() / 4);
+  Sampler sampler(topology, options, *layout, DetectInstructionSet());
+  REQUIRE(sampler
+              .Sample({seed, 1, 2}, seeds.seeds(), std::as_writable_bytes(std::span(slot)),
+                      kScaleOne, seeds.batch())
+              .ok());
+  RecordHeader header{};
+  std::memcpy(&header, slot.data(), sizeof header);
+  slot.resize(header.extent_bytes / 4);
+  return slot;
 }
 
 // A record in a slot that ends where the record does.
@@ -127,11 +164,57 @@ TEST_CASE("a record whose words were overwritten is refused or read within its b
     SamplerOptions options{{4, 6}, seed % 2 == 0 ? EdgeWeights::kGcn : EdgeWeights::kNone};
     if (seed % 4 >= 2) options.expansion = Expansion::kNew;
     Fuzz(WordsOf(options, seed % 3 == 0, seed), seed, &tally);
+    LinkOptions links;
+    links.known = KnownLinks::kMask;
+    links.negatives = 3;
+    if (seed % 2 == 1) links.method = NegativeMethod::kInBatch;
+    Fuzz(WordsOfLinks(links, seed), seed, &tally);
   }
   MESSAGE("refused ", tally.refused, ", read ", tally.read);
   if (given == nullptr) {
     CHECK(tally.refused > 2000);
     CHECK(tally.read > 1000);  // weights, node ids, order: not what keeps a reader inside
+  }
+}
+
+TEST_CASE("a pair beyond the seeds and a masked place beyond the negatives are refused") {
+  LinkOptions links;
+  links.known = KnownLinks::kMask;
+  links.negatives = 3;
+  for (uint64_t seed = 1; seed < 20; ++seed) {
+    const Words good = WordsOfLinks(links, seed);
+    RecordHeader header{};
+    std::memcpy(&header, good.data(), sizeof header);
+    const PairEntry& pairs = header.pairs;
+    REQUIRE(pairs.num_pairs == 10);
+    const auto refused = [&good](uint64_t at, uint32_t value) {
+      Words words = good;
+      words[at] = value;
+      const Status status = OpenRecord(std::as_bytes(std::span(words))).status();
+      return status.code() == Code::kShmCorrupted;
+    };
+    const auto refused_header = [&good, &header](const auto& change) {
+      RecordHeader changed = header;
+      change(&changed.pairs);
+      Words words = good;
+      std::memcpy(words.data(), &changed, changed.bytes());
+      return !OpenRecord(std::as_bytes(std::span(words))).ok();
+    };
+    const uint32_t seeds = header.nodes[0].num_seeds;
+    CHECK_FALSE(refused(pairs.ends_at / 4 + 19, seeds - 1));
+    CHECK(refused(pairs.ends_at / 4 + 19, seeds));
+    CHECK(refused(pairs.negatives_at / 4 + 29, seeds));
+    CHECK(refused_header([](PairEntry* entry) { entry->num_pairs = 0; }));
+    CHECK(refused_header([](PairEntry* entry) { entry->per_pair = 4; }));
+    CHECK(refused_header([](PairEntry* entry) { entry->per_pair = 0xFFFFFFFF; }));
+    CHECK(refused_header([](PairEntry* entry) { entry->in_batch = 1; }));
+    CHECK(refused_header([](PairEntry* entry) { entry->in_batch = 2; }));
+    CHECK(refused_header([](PairEntry* entry) { entry->items_at = 0; }));
+    CHECK(refused_header([](PairEntry* entry) { entry->ends_at += 4096; }));
+    CHECK(refused_header([](PairEntry* entry) { ++entry->num_masked; }));
+    if (pairs.num_masked < 2) continue;
+    CHECK(refused(pairs.masked_at / 4 + pairs.num_masked - 1, 30));
+    CHECK(refused(pairs.masked_at / 4 + 1, good[pairs.masked_at / 4]));
   }
 }
 

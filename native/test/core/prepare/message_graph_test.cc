@@ -1,0 +1,182 @@
+#include "core/prepare/message_graph.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/draw/permutation.h"
+#include "core/draw/purpose.h"
+#include "core/graph/npy.h"
+#include "test/support/links.h"
+#include "test/support/npy_files.h"
+
+namespace gnnd {
+namespace {
+
+using Pair = std::pair<uint32_t, uint32_t>;  // source, destination
+using test::LinkGraph;
+using test::TempFolder;
+
+test::TinyDataset DatasetOf(const LinkGraph& graph, bool weighted) {
+  test::TinyDataset tiny;
+  const test::Graph& edges = graph.graph;
+  tiny.indptr.assign(edges.indptr.begin(), edges.indptr.end());
+  tiny.indices.assign(edges.indices.begin(), edges.indices.end());
+  const size_t nodes = edges.indptr.size() - 1;
+  tiny.features.assign(nodes * 2, 0.5F);
+  tiny.labels.assign(nodes, 0);
+  tiny.train = {0};
+  if (weighted) {
+    for (size_t e = 0; e < tiny.indices.size(); ++e) {
+      tiny.edge_weights.push_back(static_cast<float>(e));
+    }
+  }
+  return tiny;
+}
+
+std::vector<Pair> PairsIn(const std::string& path) {
+  const Result<NpyArray> array = NpyArray::Open(path);
+  REQUIRE_MESSAGE(array.ok(), array.status().message());
+  REQUIRE(array->shape().size() == 2);
+  REQUIRE(array->shape()[1] == 2);
+  std::vector<Pair> pairs;
+  const auto values = array->values<uint32_t>();
+  for (size_t i = 0; i < values.size(); i += 2) pairs.emplace_back(values[i], values[i + 1]);
+  return pairs;
+}
+
+// The lists of links by the definition: each item's place in the permutation.
+struct Lists {
+  std::vector<Pair> train, val, test;
+};
+
+Lists ListsOf(const LinkGraph& graph, const MessageGraphOptions& options) {
+  Lists lists;
+  const uint32_t items = graph.num_links();
+  const auto val = static_cast<uint32_t>(options.validation * items);
+  const auto test = static_cast<uint32_t>(options.test * items);
+  for (uint32_t item = 0; item < items; ++item) {
+    const Pair pair{graph.links[size_t{2} * item], graph.links[size_t{2} * item + 1]};
+    const uint32_t place =
+        PositionOfIndex(KeyOf(options.random_seed), kLinkSplitEpoch, items, item);
+    (place < val ? lists.val : place < val + test ? lists.test : lists.train).push_back(pair);
+  }
+  return lists;
+}
+
+// Edges that are left, row by row, with their numbers in the dataset, which weights hold.
+void CheckEdges(const LinkGraph& graph, const std::set<Pair>& gone, const Dataset& made) {
+  const TopologyView topology = graph.graph.view();
+  size_t at = 0;
+  for (uint32_t v = 0; v < topology.num_nodes(); ++v) {
+    for (uint64_t e = topology.indptr[v]; e < topology.indptr[v + 1]; ++e) {
+      const uint32_t u = topology.indices[e];
+      if (gone.contains({u, v}) || (graph.symmetric && gone.contains({v, u}))) continue;
+      REQUIRE(at < made.indices().size());
+      CHECK(made.indices()[at] == u);
+      if (!made.edge_weights().empty()) CHECK(made.edge_weights()[at] == static_cast<float>(e));
+      ++at;
+    }
+    CHECK(made.indptr()[v + 1] == static_cast<int64_t>(at));
+  }
+  CHECK(at == made.indices().size());
+}
+
+void CheckMade(const LinkGraph& graph, const MessageGraphOptions& options, bool weighted) {
+  const TempFolder from;
+  const TempFolder to;
+  const test::TinyDataset tiny = DatasetOf(graph, weighted);
+  tiny.WriteTo(from);
+  const Result<MessageGraphCounts> counts =
+      MakeMessageGraph(from.path(), tiny.counts(), options, to.path());
+  REQUIRE_MESSAGE(counts.ok(), counts.status().message());
+  CHECK(counts->symmetric == graph.symmetric);
+  const Lists lists = ListsOf(graph, options);
+  CHECK(PairsIn(to / "links_train.npy") == lists.train);
+  CHECK(PairsIn(to / "links_val.npy") == lists.val);
+  CHECK(PairsIn(to / "links_test.npy") == lists.test);
+  CHECK(counts->train == lists.train.size());
+  CHECK(counts->val == lists.val.size());
+  CHECK(counts->test == lists.test.size());
+
+  DatasetCounts made_counts = tiny.counts();
+  made_counts.num_edges = counts->num_edges;
+  made_counts.train = 0;
+  const Result<Dataset> made = Dataset::Open(to.path(), made_counts);
+  REQUIRE_MESSAGE(made.ok(), made.status().message());
+  CHECK(made->edge_weights().empty() == !weighted);
+  std::set<Pair> gone(lists.test.begin(), lists.test.end());
+  if (!options.keep_validation) gone.insert(lists.val.begin(), lists.val.end());
+  CheckEdges(graph, gone, *made);
+}
+
+TEST_CASE("a message graph lacks validation and test links, and lists say which is which") {
+  for (const bool symmetric : {true, false}) {
+    for (const bool weighted : {false, true}) {
+      for (const bool keep : {false, true}) {
+        CAPTURE(symmetric);
+        CAPTURE(weighted);
+        CAPTURE(keep);
+        const LinkGraph graph = test::RandomLinkGraph(3, 150, 12, symmetric);
+        CheckMade(graph, {0.1, 0.2, 7, keep}, weighted);
+      }
+    }
+  }
+}
+
+TEST_CASE("another random seed splits otherwise, the same one alike") {
+  const LinkGraph graph = test::RandomLinkGraph(4, 200, 12, true);
+  const Lists first = ListsOf(graph, {0.1, 0.1, 1});
+  CHECK(first.test == ListsOf(graph, {0.1, 0.1, 1}).test);
+  CHECK(first.test != ListsOf(graph, {0.1, 0.1, 2}).test);
+  CheckMade(graph, {0.1, 0.1, 2}, false);
+}
+
+TEST_CASE("a graph that lacks one reverse is directed, and each edge is a link") {
+  LinkGraph graph = test::RandomLinkGraph(5, 60, 10, true);
+  test::Graph less;
+  bool dropped = false;
+  const TopologyView all = graph.graph.view();
+  for (uint32_t v = 0; v < all.num_nodes(); ++v) {
+    std::vector<uint32_t> row(all.indices.begin() + static_cast<int64_t>(all.indptr[v]),
+                              all.indices.begin() + static_cast<int64_t>(all.indptr[v + 1]));
+    if (!dropped && !row.empty() && row.back() != v) {
+      const uint32_t last = row.back();
+      while (!row.empty() && row.back() == last) row.pop_back();
+      dropped = true;
+    }
+    less.AddRow(row);
+  }
+  graph.graph = less;
+  graph.symmetric = false;
+  graph.links = test::LinksOf(graph.graph.view(), false);
+  CheckMade(graph, {0.1, 0.2, 7}, false);
+}
+
+TEST_CASE("rows that do not ascend and lists that would be empty are refused") {
+  const auto error = [](const test::TinyDataset& tiny, const MessageGraphOptions& options) {
+    const TempFolder from;
+    const TempFolder to;
+    tiny.WriteTo(from);
+    const auto made = MakeMessageGraph(from.path(), tiny.counts(), options, to.path());
+    REQUIRE(!made.ok());
+    return made.status();
+  };
+  test::TinyDataset path = test::PathOfSix();
+  const Status few = error(path, {0.05, 0.1, 0});
+  CHECK(few.code() == Code::kInvalidArgument);
+  CHECK(few.message().find(
+            "of 5 links 5 would be for training, 0 for validation, 0 for the test") == 0);
+  CHECK(error(path, {0.6, 0.4, 0}).code() == Code::kInvalidArgument);
+  std::swap(path.indices[1], path.indices[2]);
+  const Status unsorted = error(path, {0.2, 0.2, 0});
+  CHECK(unsorted.code() == Code::kDatasetCorrupt);
+  CHECK(unsorted.message().find("row 1 does not ascend") == 0);
+}
+
+}  // namespace
+}  // namespace gnnd
