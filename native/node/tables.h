@@ -78,7 +78,8 @@ inline constexpr auto kTable<LinkOptions> = StructOf(
     Field{"method", &LinkOptions::method},
     Field{"negatives", &LinkOptions::negatives, "Of each pair, unless in-batch."},
     Field{"known", &LinkOptions::known}, Field{"exclude", &LinkOptions::exclude},
-    Field{"symmetric", &LinkOptions::symmetric, "The graph stores each edge in both directions."});
+    Field{"symmetric", &LinkOptions::symmetric, "The graph stores each edge in both directions."},
+    Field{"given", &LinkOptions::given, "A list of the dataset's own, which need not be edges."});
 
 template <>
 inline constexpr auto kTable<SamplingOptions> =

@@ -78,6 +78,7 @@ const noLinks: LinkOptions = {
   known: 'ALLOW',
   exclude: 'BATCH',
   symmetric: false,
+  given: false,
 };
 
 function samplingOf(spec: JobSpec): SamplingOptions {

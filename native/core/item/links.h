@@ -6,8 +6,8 @@
 #include "core/item/link_choices.h"
 
 // A job of links: its items are pairs (source, destination) of training links, numbered as
-// links_train.npy lists them. A batch's seeds are both ends of its pairs and their negatives, each
-// node once.
+// links_train.npy lists them, by (destination, source). A batch's seeds are both ends of its pairs
+// and their negatives, each node once.
 
 namespace gnnd {
 
@@ -19,6 +19,8 @@ struct LinkOptions {
   KnownLinks known = KnownLinks::kAllow;
   LinkExclusion exclude = LinkExclusion::kBatch;
   bool symmetric = false;  // the graph stores each edge in both directions
+  // The links are a list of the dataset's own, which need not be edges of the graph.
+  bool given = false;
 
   bool on() const { return count > 0; }
   // Negatives that a pair has in a batch of `pairs`.

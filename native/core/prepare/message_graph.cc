@@ -282,23 +282,113 @@ class Maker {
   std::vector<uint32_t> first_items_;  // the first item that each row names, of a symmetric graph
 };
 
-// What the graph has in common with its dataset, and the lists of nodes that it has not.
-Status AddOthers(const std::string& dataset, const std::string& folder) {
-  for (const DatasetFile file : {DatasetFile::kFeatures, DatasetFile::kLabels}) {
+// The dataset's files in a folder beside it.
+class Shared {
+ public:
+  Shared(std::string dataset, std::string folder)
+      : dataset_(std::move(dataset)), folder_(std::move(folder)) {}
+
+  // Names a file of the dataset, if it has it.
+  Status Link(const std::string& name) const {
     std::error_code error;
-    const auto target = std::filesystem::absolute(dataset, error) / FileName(file);
-    if (!error && !std::filesystem::exists(target, error)) continue;
-    if (!error) std::filesystem::create_symlink(target, folder + "/" + FileName(file), error);
-    if (error) {
-      return Status(Code::kIo, "linking " + folder + "/" + FileName(file) + ": " + error.message());
+    const auto target = std::filesystem::absolute(dataset_, error) / name;
+    if (!error && !std::filesystem::exists(target, error)) return Status::Ok();
+    const std::string path = folder_ + "/" + name;
+    if (!error) std::filesystem::create_symlink(target, path, error);
+    if (error) return Status(Code::kIo, "linking " + path + ": " + error.message());
+    return Status::Ok();
+  }
+
+  // What a message graph has in common with its dataset, and the lists of nodes that it has not.
+  Status AddNodes() const {
+    GNND_TRY(Link(FileName(DatasetFile::kFeatures)));
+    GNND_TRY(Link(FileName(DatasetFile::kLabels)));
+    for (const DatasetFile file : {DatasetFile::kTrain, DatasetFile::kVal, DatasetFile::kTest}) {
+      ArrayFile<int64_t> nodes(folder_, FileName(file));
+      GNND_TRY(nodes.Create({0}));
+      GNND_TRY(nodes.Commit());
     }
+    return Status::Ok();
   }
-  for (const DatasetFile file : {DatasetFile::kTrain, DatasetFile::kVal, DatasetFile::kTest}) {
-    ArrayFile<int64_t> nodes(folder, FileName(file));
-    GNND_TRY(nodes.Create({0}));
-    GNND_TRY(nodes.Commit());
+
+ private:
+  std::string dataset_;
+  std::string folder_;
+};
+
+// A list of links that the dataset has, its ends checked.
+Result<NpyArray> OpenLinks(const std::string& path, uint32_t num_nodes) {
+  NpyArray links = GNND_VALUE(NpyArray::Open(path));
+  const uint64_t count = links.shape().empty() ? 0 : links.shape()[0];
+  GNND_TRY(links.Expect({NpyType::kUint32}, {count, 2}));
+  if (count == 0 || count > std::numeric_limits<uint32_t>::max()) {
+    return Status(Code::kInvalidArgument, links.file() + " has " + std::to_string(count) +
+                                              " links, expected 1 to 2^32 - 1");
   }
-  return Status::Ok();
+  const auto ends = links.values<uint32_t>();
+  for (uint64_t i = 0; i < ends.size(); ++i) {
+    if (ends[i] < num_nodes) continue;
+    return Status(Code::kDatasetCorrupt, links.file() + ": link " + std::to_string(i / 2) +
+                                             " names node " + std::to_string(ends[i]) +
+                                             ", but the graph has " + std::to_string(num_nodes));
+  }
+  return links;
+}
+
+uint64_t OverlapOf(const Edges& edges, bool symmetric, std::span<const uint32_t> links) {
+  const auto has = [&edges](uint32_t source, uint32_t v) {
+    const std::span<const uint32_t> row = edges.row(v);
+    return std::binary_search(row.begin(), row.end(), source);
+  };
+  uint64_t overlap = 0;
+  for (size_t i = 0; i < links.size(); i += 2) {
+    const bool is_edge = has(links[i], links[i + 1]) || (symmetric && has(links[i + 1], links[i]));
+    overlap += is_edge ? 1 : 0;
+  }
+  return overlap;
+}
+
+// Training links in the order of (destination, source).
+Status WriteSorted(std::span<const uint32_t> links, const std::string& folder) {
+  std::vector<uint64_t> keys;
+  keys.reserve(links.size() / 2);
+  for (size_t i = 0; i < links.size(); i += 2) {
+    keys.push_back(uint64_t{links[i + 1]} << 32 | links[i]);
+  }
+  std::sort(keys.begin(), keys.end());
+  ArrayFile<uint32_t> train(folder, "links_train.npy");
+  GNND_TRY(train.Create({keys.size(), 2}));
+  for (const uint64_t key : keys) {
+    const uint32_t pair[] = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
+    GNND_TRY(train.Append(pair));
+  }
+  return train.Commit();
+}
+
+Result<MessageGraphCounts> TakeGiven(const std::string& dataset, const Edges& edges,
+                                     const std::string& folder) {
+  const auto open = [&](const char* name) {
+    return OpenLinks(dataset + "/" + name, edges.num_nodes());
+  };
+  const NpyArray train = GNND_VALUE(open("links_train.npy"));
+  const NpyArray val = GNND_VALUE(open("links_val.npy"));
+  const NpyArray test = GNND_VALUE(open("links_test.npy"));
+  MessageGraphCounts counts;
+  counts.num_edges = edges.indices.size();
+  counts.symmetric = IsSymmetric(edges);
+  counts.train = train.shape()[0];
+  counts.val = val.shape()[0];
+  counts.test = test.shape()[0];
+  counts.overlap = OverlapOf(edges, counts.symmetric, val.values<uint32_t>()) +
+                   OverlapOf(edges, counts.symmetric, test.values<uint32_t>());
+  GNND_TRY(WriteSorted(train.values<uint32_t>(), folder));
+  const Shared shared(dataset, folder);
+  for (const char* name : {FileName(DatasetFile::kIndptr), FileName(DatasetFile::kIndices),
+                           FileName(DatasetFile::kEdgeWeights), "links_val.npy", "links_test.npy",
+                           "links_val_negatives.npy", "links_test_negatives.npy"}) {
+    GNND_TRY(shared.Link(name));
+  }
+  return counts;
 }
 
 }  // namespace
@@ -316,11 +406,11 @@ Result<MessageGraphCounts> MakeMessageGraph(const std::string& dataset, const Da
   if (weights.status().code() != Code::kNotFound) GNND_TRY(weights.status());
   const Edges edges{indptr.values<int64_t>(), indices.values<uint32_t>()};
   GNND_TRY(CheckRows(edges));
+  GNND_TRY(Shared(dataset, folder).AddNodes());
+  if (options.given) return TakeGiven(dataset, edges, folder);
   std::span<const float> edge_weights;
   if (weights.ok()) edge_weights = weights->values<float>();
-  const MessageGraphCounts made = GNND_VALUE(Maker(edges, edge_weights, options, folder).Make());
-  GNND_TRY(AddOthers(dataset, folder));
-  return made;
+  return Maker(edges, edge_weights, options, folder).Make();
 }
 
 }  // namespace gnnd

@@ -22,11 +22,15 @@
 
 namespace gnnd {
 
+// Of a dataset with lists of links of its own (`given`) nothing is split and every edge stays: who
+// gives a list says what the graph has.
+
 struct MessageGraphOptions {
   double validation = 0.05;  // shares of all items
   double test = 0.1;
   uint64_t random_seed = 0;
   bool keep_validation = false;  // validation links stay edges of the graph
+  bool given = false;            // the dataset has the lists; nothing else here is read
 };
 
 struct MessageGraphCounts {
@@ -35,6 +39,7 @@ struct MessageGraphCounts {
   uint64_t train = 0;  // items of each list
   uint64_t val = 0;
   uint64_t test = 0;
+  uint64_t overlap = 0;  // validation and test links that are edges of the graph; of given lists
 };
 
 // Writes to `folder`, which exists: indptr.npy, indices.npy and, if there are any,
@@ -42,8 +47,12 @@ struct MessageGraphCounts {
 // links_val.npy and links_test.npy, uint32 [items, 2]; and symbolic links to the features and
 // labels, if any, of `dataset`, the folder of a dataset with these counts. Takes 8 bytes of memory
 // a node, 2 bits an item and 4 bytes a validation or test item. Errors: the dataset's;
-// kDatasetCorrupt if a row does not ascend; kInvalidArgument if a list would be empty, or there are
-// 2^32 items.
+// kDatasetCorrupt if a row does not ascend or a given link is no pair of nodes; kInvalidArgument if
+// a list would be empty, or there are 2^32 items.
+//
+// Of given lists the graph's files, validation and test lists and their negatives
+// (links_val_negatives.npy, links_test_negatives.npy), if any, are symbolic links, too; training
+// links are sorted by (destination, source), with 8 bytes of memory each.
 Result<MessageGraphCounts> MakeMessageGraph(const std::string& dataset, const DatasetCounts& counts,
                                             const MessageGraphOptions& options,
                                             const std::string& folder);

@@ -147,11 +147,32 @@ bool LinkSeeds::IsKnown(uint32_t source, uint32_t destination) const {
   if (source == destination) return true;
   const auto row =
       topology_.indices.subspan(topology_.indptr[destination], topology_.degree(destination));
-  return std::binary_search(row.begin(), row.end(), source);
+  if (std::binary_search(row.begin(), row.end(), source)) return true;
+  // Links that are the graph's own edges are found there.
+  if (!options_.given) return false;
+  return IsListed(source, destination) || (options_.symmetric && IsListed(destination, source));
+}
+
+bool LinkSeeds::IsListed(uint32_t source, uint32_t destination) const {
+  const auto key = [](uint64_t high, uint32_t low) { return high << 32 | low; };
+  const uint64_t wanted = key(destination, source);
+  size_t low = 0;
+  size_t high = options_.count;
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    const uint64_t found = key(links_[2 * middle + 1], links_[2 * middle]);
+    if (found == wanted) return true;
+    if (found < wanted) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return false;
 }
 
 // Looks for the batch's sources in the rows of its destinations: for the fewer of the two in the
-// other.
+// other. Of listed links it asks for each pair.
 void LinkSeeds::MaskInBatch() {
   struct Source {
     uint32_t node;
@@ -172,7 +193,7 @@ void LinkSeeds::MaskInBatch() {
     };
     const auto row =
         topology_.indices.subspan(topology_.indptr[destination], topology_.degree(destination));
-    if (row.size() < num_pairs_) {
+    if (row.size() < num_pairs_ && !options_.given) {
       bool is_there = false;  // the destination in its own row
       for (size_t e = 0; e < row.size(); ++e) {
         if (e > 0 && row[e] == row[e - 1]) continue;

@@ -27,8 +27,9 @@ std::vector<float> LinkSeedShares(const LinkOptions& options, std::span<const ui
 // batch's key, the links and the graph. For use by one thread.
 class LinkSeeds {
  public:
-  // `links` are the training links, [count, 2]: source, destination. Borrows them and the topology,
-  // whose rows ascend. Batches have up to `batch_size` links.
+  // `links` are the training links, [count, 2]: source, destination, in the order of (destination,
+  // source). Borrows them and the topology, whose rows ascend. Batches have up to `batch_size`
+  // links.
   LinkSeeds(const LinkOptions& options, std::span<const uint32_t> links, uint32_t batch_size,
             const TopologyView& topology);
 
@@ -59,6 +60,8 @@ class LinkSeeds {
   void PushAll(std::span<const uint32_t> nodes, uint32_t* rows);
   // Whether source -> destination is a link that a negative should not be.
   bool IsKnown(uint32_t source, uint32_t destination) const;
+  // Whether the list of training links has source -> destination.
+  bool IsListed(uint32_t source, uint32_t destination) const;
 
   LinkOptions options_;
   std::span<const uint32_t> links_;

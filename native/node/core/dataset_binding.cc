@@ -63,15 +63,18 @@ struct MessageGraphFields {
   double test = 0;
   Bits64 random_seed;
   bool keep_val = false;
+  bool given = false;
 };
 
 template <>
-inline constexpr auto kTable<MessageGraphFields> = StructOf(
-    "MessageGraphOptions",
-    Field{"validation", &MessageGraphFields::validation, "Share of links for validation."},
-    Field{"test", &MessageGraphFields::test, "Share of links for the test."},
-    Field{"randomSeed", &MessageGraphFields::random_seed, "Of the split alone."},
-    Field{"keepVal", &MessageGraphFields::keep_val, "Validation links stay in the graph."});
+inline constexpr auto kTable<MessageGraphFields> =
+    StructOf("MessageGraphOptions",
+             Field{"validation", &MessageGraphFields::validation, "Share of links for validation."},
+             Field{"test", &MessageGraphFields::test, "Share of links for the test."},
+             Field{"randomSeed", &MessageGraphFields::random_seed, "Of the split alone."},
+             Field{"keepVal", &MessageGraphFields::keep_val, "Validation links stay in the graph."},
+             Field{"given", &MessageGraphFields::given,
+                   "The dataset has lists of its own: nothing is split, and every edge stays."});
 
 template <>
 inline constexpr auto kTable<MessageGraphCounts> =
@@ -81,7 +84,9 @@ inline constexpr auto kTable<MessageGraphCounts> =
                    "Every edge has its reverse, and both are one link."},
              Field{"train", &MessageGraphCounts::train, "Links."},
              Field{"val", &MessageGraphCounts::val, "Links."},
-             Field{"test", &MessageGraphCounts::test, "Links."});
+             Field{"test", &MessageGraphCounts::test, "Links."},
+             Field{"overlap", &MessageGraphCounts::overlap,
+                   "Of given lists: validation and test links that are edges."});
 
 constexpr napi_type_tag kArrayCopyTag = {0x676E6E64'61727261ULL, 0x795F636F'70795F68ULL};
 
@@ -146,7 +151,7 @@ Task<MessageGraphCounts> MakeMessages(const DatasetLocation& location,
                                       const MessageGraphFields& fields, const std::string& folder) {
   return {[location, fields, folder] {
     const MessageGraphOptions options{fields.validation, fields.test, fields.random_seed.value,
-                                      fields.keep_val};
+                                      fields.keep_val, fields.given};
     return MakeMessageGraph(location.folder, location.counts, options, folder);
   }};
 }

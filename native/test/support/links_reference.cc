@@ -59,6 +59,13 @@ class Drawer {
   std::vector<AliasEntry> table_;
 };
 
+bool IsListed(std::span<const uint32_t> links, uint32_t source, uint32_t destination) {
+  for (size_t i = 0; i < links.size(); i += 2) {
+    if (links[i] == source && links[i + 1] == destination) return true;
+  }
+  return false;
+}
+
 bool IsKnown(const TopologyView& topology, uint32_t source, uint32_t destination) {
   if (source == destination) return true;
   for (uint64_t e = topology.indptr[destination]; e < topology.indptr[destination + 1]; ++e) {
@@ -81,6 +88,11 @@ ReferenceLinks LinksReference(const TopologyView& topology, const LinkOptions& o
   }
   const auto source = [&](uint32_t i) { return links[size_t{2} * made.items[i]]; };
   const auto destination = [&](uint32_t i) { return links[size_t{2} * made.items[i] + 1]; };
+  const auto is_known = [&](uint32_t from, uint32_t to) {
+    return IsKnown(topology, from, to) ||
+           (options.given &&
+            (IsListed(links, from, to) || (options.symmetric && IsListed(links, to, from))));
+  };
   const auto row_of = [&made](uint32_t node) {
     const auto at = std::find(made.seeds.begin(), made.seeds.end(), node);
     const auto row = static_cast<uint32_t>(at - made.seeds.begin());
@@ -95,7 +107,7 @@ ReferenceLinks LinksReference(const TopologyView& topology, const LinkOptions& o
   for (uint32_t i = 0; i < pairs; ++i) {
     for (uint32_t c = 0; c < options.PerPair(pairs); ++c) {
       if (options.method == NegativeMethod::kInBatch) {
-        if (i != c && masks && IsKnown(topology, source(i), destination(c))) {
+        if (i != c && masks && is_known(source(i), destination(c))) {
           made.masked.push_back(i * pairs + c);
         }
         continue;
@@ -106,14 +118,14 @@ ReferenceLinks LinksReference(const TopologyView& topology, const LinkOptions& o
         node = drawer.Node(NegativeMethod::kUniform, key, place % pairs, 0, 0);
       } else {
         node = drawer.Node(options.method, key, i, c, 0);
-        for (uint32_t attempt = 1; attempt < 16 && options.known == KnownLinks::kAvoid &&
-                                   IsKnown(topology, source(i), node);
+        for (uint32_t attempt = 1;
+             attempt < 16 && options.known == KnownLinks::kAvoid && is_known(source(i), node);
              ++attempt) {
           node = drawer.Node(options.method, key, i, c, attempt);
         }
       }
       made.negatives.push_back(node);
-      if (masks && IsKnown(topology, source(i), node)) made.masked.push_back(place);
+      if (masks && is_known(source(i), node)) made.masked.push_back(place);
     }
   }
   if (options.method == NegativeMethod::kJoint) {

@@ -78,6 +78,8 @@ export interface MessageGraphOptions {
   readonly randomSeed: bigint;
   /** Validation links stay in the graph. */
   readonly keepVal: boolean;
+  /** The dataset has lists of its own: nothing is split, and every edge stays. */
+  readonly given: boolean;
 }
 
 /** A graph that lacks some links, and the lists of all links. */
@@ -92,6 +94,8 @@ export interface MessageGraphCounts {
   readonly val: number;
   /** Links. */
   readonly test: number;
+  /** Of given lists: validation and test links that are edges. */
+  readonly overlap: number;
 }
 
 /** A copy under way; closed when nothing refers to it. */

@@ -52,6 +52,8 @@ export interface LinkOptions {
   readonly exclude: LinkExclusion;
   /** The graph stores each edge in both directions. */
   readonly symmetric: boolean;
+  /** A list of the dataset's own, which need not be edges. */
+  readonly given: boolean;
 }
 
 export interface SamplingOptions {

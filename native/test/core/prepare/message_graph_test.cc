@@ -157,6 +157,42 @@ TEST_CASE("a graph that lacks one reverse is directed, and each edge is a link")
   CheckMade(graph, {0.1, 0.2, 7}, false);
 }
 
+TEST_CASE(
+    "given lists are taken as they are, with every edge, and what they share with it counted") {
+  const TempFolder from;
+  const TempFolder to;
+  const test::TinyDataset path = test::PathOfSix();
+  path.WriteTo(from);
+  test::WriteNpy<uint32_t>(from / "links_train.npy", {5, 2, 1, 4, 0, 2}, {3, 2});
+  test::WriteNpy<uint32_t>(from / "links_val.npy", {1, 0, 0, 5}, {2, 2});
+  test::WriteNpy<uint32_t>(from / "links_test.npy", {3, 4}, {1, 2});
+  test::WriteNpy<uint32_t>(from / "links_test_negatives.npy", {0, 1}, {1, 2});
+  MessageGraphOptions options;
+  options.given = true;
+  const auto made = MakeMessageGraph(from.path(), path.counts(), options, to.path());
+  REQUIRE_MESSAGE(made.ok(), made.status().message());
+  CHECK(made->symmetric);
+  CHECK(made->num_edges == 10);
+  CHECK(made->train == 3);
+  CHECK(made->val == 2);
+  CHECK(made->test == 1);
+  CHECK(made->overlap == 2);
+  CHECK(PairsIn(to / "links_train.npy") == std::vector<Pair>{{0, 2}, {5, 2}, {1, 4}});
+  CHECK(PairsIn(to / "links_val.npy") == std::vector<Pair>{{1, 0}, {0, 5}});
+  CHECK(PairsIn(to / "links_test_negatives.npy") == std::vector<Pair>{{0, 1}});
+  CHECK_FALSE(std::filesystem::exists(to / "links_val_negatives.npy"));
+  DatasetCounts counts = path.counts();
+  counts.train = counts.val = counts.test = 0;
+  CHECK(Dataset::Open(to.path(), counts).ok());
+
+  test::WriteNpy<uint32_t>(from / "links_val.npy", {1, 6}, {1, 2});
+  const TempFolder other;
+  const Status beyond =
+      MakeMessageGraph(from.path(), path.counts(), options, other.path()).status();
+  CHECK(beyond.code() == Code::kDatasetCorrupt);
+  CHECK(beyond.message() == "links_val.npy: link 0 names node 6, but the graph has 6");
+}
+
 TEST_CASE("rows that do not ascend and lists that would be empty are refused") {
   const auto error = [](const test::TinyDataset& tiny, const MessageGraphOptions& options) {
     const TempFolder from;

@@ -96,6 +96,26 @@ TEST_CASE("negatives that avoid known links are none, or are masked where all ar
   CHECK(of_full.batch().pairs.masked.size() == 2);
 }
 
+TEST_CASE("links that the graph lacks are known from their list") {
+  for (const bool symmetric : {false, true}) {
+    const LinkGraph drawn = test::RandomLinkGraph(21, 70, 12, symmetric);
+    LinkGraph graph = test::RandomLinkGraph(22, 70, 6, symmetric);
+    graph.links = drawn.links;
+    for (const NegativeMethod method : kMethods) {
+      for (const KnownLinks known : kKnown) {
+        CAPTURE(symmetric);
+        CAPTURE(static_cast<uint32_t>(method));
+        CAPTURE(static_cast<uint32_t>(known));
+        LinkOptions options = test::OptionsOf(graph, {.method = method, .known = known});
+        options.negatives = 4;
+        options.given = true;
+        LinkSeeds seeds(options, graph.links, 30, graph.graph.view());
+        CheckBatch(graph, options, 30, &seeds, {21, 1, 1});
+      }
+    }
+  }
+}
+
 TEST_CASE("a training link that is no pair of nodes is refused by its number") {
   LinkGraph graph = test::RandomLinkGraph(9, 40, 8, false);
   graph.links[6] = 40;
