@@ -28,7 +28,7 @@ uint32_t EvalChunks(uint64_t num_nodes) {
   return static_cast<uint32_t>((num_nodes + nodes - 1) / nodes);
 }
 
-uint32_t MaxEvalPhases(const ModelSpec& spec) { return 2 * spec.num_layers; }
+uint32_t MaxEvalPhases(const ModelSpec& spec) { return 2 * spec.num_layers + (spec.head ? 1 : 0); }
 
 uint32_t TransformedColumns(const ModelSpec& spec, uint32_t layer) {
   return SizeOf(KindOf(spec.type).transformed, spec, layer);
@@ -45,7 +45,7 @@ EvalLayout EvalLayout::Of(const ModelSpec& spec, uint64_t num_nodes) {
   uint64_t transformed = 0;
   for (uint32_t layer = 0; layer < spec.num_layers; ++layer) {
     const LayerShape shape = ShapeOf(spec, layer);
-    if (layer + 1 < spec.num_layers) {
+    if (layer + 1 < spec.num_layers || spec.head) {
       hidden[layer % 2] = std::max<uint64_t>(hidden[layer % 2], shape.out);
     }
     if (MayTransform(spec, layer)) {

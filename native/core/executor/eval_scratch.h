@@ -24,7 +24,8 @@ uint32_t EvalChunkNodes(uint64_t num_nodes, uint64_t rows);
 uint32_t EvalChunks(uint64_t num_nodes);
 // Nodes per chunk of a sampled evaluation.
 inline constexpr uint32_t kEvalChunkSeeds = 512;
-// Largest number of phases of an exact evaluation: a layer may transform its input rows first.
+// Largest number of phases of an exact evaluation: a layer may transform its input rows first, and
+// a head scores pairs of rows at the end.
 uint32_t MaxEvalPhases(const ModelSpec& spec);
 
 // Columns of a transformed row if layer `layer` transforms first; 0 if no layer does.
@@ -35,7 +36,8 @@ bool MayTransform(const ModelSpec& spec, uint32_t layer);
 
 // Offsets in the scratch, in bytes; each is a multiple of a page.
 struct EvalLayout {
-  uint64_t hidden_at[2] = {};   // float[num_nodes][columns]: layer l's rows at l % 2
+  // float[num_nodes][columns]: layer l's rows at l % 2. The last layer's are kept for a head only.
+  uint64_t hidden_at[2] = {};
   uint64_t transformed_at = 0;  // float[num_nodes][columns]: of the present layer
   uint64_t scores_at = 0;       // GAT: float[2][heads][num_nodes], sources and destinations
   uint64_t total_bytes = 0;     // size if every row is touched

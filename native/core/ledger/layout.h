@@ -363,7 +363,7 @@ struct alignas(64) EpochEntry {
 };
 static_assert(std::is_standard_layout_v<EpochEntry>);
 static_assert(sizeof(LocalityScale) == 12);
-static_assert(sizeof(EpochEntry) == 576);
+static_assert(sizeof(EpochEntry) == 704);
 
 // Offsets of all parts, in bytes from the segment's start; a function of the config alone. First,
 // with the header, come the parts that only the daemon and Trainers write; from `shared_at` on

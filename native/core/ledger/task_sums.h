@@ -32,7 +32,7 @@ static_assert(sizeof(TaskSums) == 64);
 // A task's judgement of a whole evaluation: the quality that decides which parameters are the
 // best, and its metrics, which the ledger keeps and reports.
 struct Judgement {
-  static constexpr size_t kMetricSlots = 8;
+  static constexpr size_t kMetricSlots = 16;
 
   Quality quality;
   double metrics[kMetricSlots];

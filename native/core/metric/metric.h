@@ -24,6 +24,14 @@ enum class Metric : uint32_t {
   kAveragePrecision = 4,
   kMae = 5,   // mean absolute error of known targets
   kRmse = 6,  // root of their mean squared error
+  // Of links, each ranked among negatives (link_rank.h).
+  kMrr = 7,    // mean of 1 / rank
+  kHits1 = 8,  // share of links whose rank is at most 1, and so on
+  kHits3 = 9,
+  kHits10 = 10,
+  kHits20 = 11,
+  kHits50 = 12,
+  kHits100 = 13,
 };
 // In their order, as a job's spec names them.
 inline constexpr std::pair<const char*, Metric> kMetricNames[] = {
@@ -33,7 +41,14 @@ inline constexpr std::pair<const char*, Metric> kMetricNames[] = {
     {"ROC_AUC", Metric::kRocAuc},
     {"AVERAGE_PRECISION", Metric::kAveragePrecision},
     {"MAE", Metric::kMae},
-    {"RMSE", Metric::kRmse}};
+    {"RMSE", Metric::kRmse},
+    {"MRR", Metric::kMrr},
+    {"HITS_1", Metric::kHits1},
+    {"HITS_3", Metric::kHits3},
+    {"HITS_10", Metric::kHits10},
+    {"HITS_20", Metric::kHits20},
+    {"HITS_50", Metric::kHits50},
+    {"HITS_100", Metric::kHits100}};
 inline constexpr size_t kNumMetrics = std::size(kMetricNames);
 
 // All metrics of an evaluation. NaN where the task has no such metric, or the nodes do not allow

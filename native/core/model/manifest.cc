@@ -120,6 +120,42 @@ void AddLayer(const ModelSpec& spec, uint32_t layer, ParameterManifest* manifest
   Append(TensorOf(layer, norm + "bias", TensorRole::kNormShift, spec.hidden_dim, 0), manifest);
 }
 
+// A matrix that is a part of one over several rows side by side has the fan of the whole.
+void AddPart(const ModelSpec& spec, const char* name, TensorRole role, uint32_t rows, uint32_t fan,
+             ParameterManifest* manifest) {
+  ParameterTensor tensor =
+      TensorOf(spec.num_layers, std::string("head.") + name, role, rows, spec.out_dim);
+  tensor.fan = fan;
+  Append(std::move(tensor), manifest);
+}
+
+void AddBias(const ModelSpec& spec, const char* name, TensorRole role, uint32_t rows,
+             ParameterManifest* manifest) {
+  Append(TensorOf(spec.num_layers, std::string("head.") + name, role, rows, 0), manifest);
+}
+
+// The tensors by which train/tasks/link_head.h scores pairs of the last layer's rows.
+void AddHead(const ModelSpec& spec, LinkHead head, ParameterManifest* manifest) {
+  const uint32_t dim = spec.out_dim;
+  switch (head) {
+    case LinkHead::kDot:
+    case LinkHead::kCosine:
+      return;
+    case LinkHead::kDistMult:
+      return AddPart(spec, "rel_emb.weight", TensorRole::kPairProduct, 1, 1 + dim, manifest);
+    case LinkHead::kBilinear:
+      return AddPart(spec, "lin.weight", TensorRole::kPairSource, dim, 2 * dim, manifest);
+    case LinkHead::kMlp:
+      break;
+  }
+  AddPart(spec, "lin_product.weight", TensorRole::kPairProduct, dim, 4 * dim, manifest);
+  AddBias(spec, "lin_product.bias", TensorRole::kPairBias, dim, manifest);
+  AddPart(spec, "lin_source.weight", TensorRole::kPairSource, dim, 4 * dim, manifest);
+  AddPart(spec, "lin_destination.weight", TensorRole::kPairDestination, dim, 4 * dim, manifest);
+  AddPart(spec, "lin_out.weight", TensorRole::kPairOut, 1, 1 + dim, manifest);
+  AddBias(spec, "lin_out.bias", TensorRole::kPairOutBias, 1, manifest);
+}
+
 }  // namespace
 
 Result<ParameterManifest> ManifestOf(const ModelSpec& spec) {
@@ -131,6 +167,7 @@ Result<ParameterManifest> ManifestOf(const ModelSpec& spec) {
   }
   ParameterManifest manifest;
   for (uint32_t layer = 0; layer < spec.num_layers; ++layer) AddLayer(spec, layer, &manifest);
+  if (spec.head) AddHead(spec, *spec.head, &manifest);
   return manifest;
 }
 

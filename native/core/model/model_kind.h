@@ -46,6 +46,13 @@ enum class TensorRole : uint32_t {
   kEpsilon,       // GIN: one number, the extra weight of the row itself
   kSecondWeight,  // GIN: second layer of its perceptron
   kSecondBias,
+  // A head's over pairs of rows (train/tasks/link_head.h).
+  kPairProduct,
+  kPairSource,
+  kPairDestination,
+  kPairBias,
+  kPairOut,
+  kPairOutBias,
   kRunning,  // statistics of batch normalisation, which batches move (optimizer.h)
 };
 inline constexpr uint32_t kTensorRoles = static_cast<uint32_t>(TensorRole::kRunning) + 1;

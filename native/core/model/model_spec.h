@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/item/link_choices.h"
 #include "core/model/model_kind.h"
 
 // A model as data, and the place of each of its parameters in the flat parameter vector of the job
@@ -55,6 +57,10 @@ struct ModelSpec {
 
   // kScript: columns of each layer's output, the last one out_dim; no other option is read.
   std::vector<uint32_t> widths{};
+
+  // If the model learns links: how the last layer's rows, of out_dim columns, become scores of
+  // pairs. Its tensors follow those of the layers.
+  std::optional<LinkHead> head{};
 };
 
 // The normalisation that the model's hidden layers actually have.
@@ -68,7 +74,7 @@ struct ParameterTensor {
   std::string name;
   uint32_t rows = 0;            // out; 1-d tensors have cols = 0
   uint32_t cols = 0;            // in
-  uint32_t layer = 0;           // 0 is the layer nearest the input features
+  uint32_t layer = 0;           // 0 is the layer nearest the input features; a head's: num_layers
   bool is_bias = false;         // 1-d, and initially `fill` everywhere
   std::vector<uint32_t> shape;  // in the state dict; rows * cols elements
   TensorRole role = TensorRole::kWeight;
