@@ -128,6 +128,10 @@ struct Codec<T[kCount]> : Codec<std::vector<T>> {};
 template <typename T>
 struct Codec<std::optional<T>> {
   static std::string Type() { return Codec<T>::Type() + " | null"; }
+  static std::optional<T> Read(const Napi::Value& value, const std::string& path) {
+    if (value.IsNull()) return std::nullopt;
+    return Codec<T>::Read(value, path);
+  }
   static Napi::Value Write(Napi::Env env, const std::optional<T>& value) {
     return value ? Codec<T>::Write(env, *value) : env.Null();
   }

@@ -92,6 +92,7 @@ template <>
 inline constexpr auto kTable<ModelOptions> =
     Extending(kModelSpec, "ModelOptions", Field{"inDim", &ModelOptions::in_dim},
               Field{"outDim", &ModelOptions::out_dim},
+              Field{"head", &ModelOptions::head, "Over pairs of rows; null: nodes are learnt."},
               Field{"numOperators", &ModelOptions::num_operators, "Of rows; else 0."},
               Field{"numHops", &ModelOptions::num_hops, "Of rows; else 0."});
 

@@ -141,6 +141,7 @@ void DefineModel(Subject& subject) {
       .Enum<Normalization>()
       .Enum<ModelVariant>()
       .Enum<Precision>()
+      .Enum<LinkHead>()
       .Struct<ScriptSource>()
       .Struct<ModelOptions>()
       .Struct<ParameterTensor>()

@@ -7,6 +7,7 @@
 
 #include "core/image/image.h"
 #include "core/ledger/segment.h"
+#include "core/metric/link_rank.h"
 #include "core/metric/ranking.h"
 #include "node/core/bindings.h"
 #include "node/core/segment_tables.h"
@@ -195,6 +196,8 @@ std::string PlacesText() {
          NumberText("rankedColumnBytes", ScoreTable::kColumnBytes, "What a column comes to.") +
          NumberText("countsPerClass", kCountsPerClass,
                     "Integers that a chunk of an evaluation counts for a class or a label.") +
+         NumberText("linkCounts", kNumHitRanks,
+                    "Integers that a chunk of an evaluation of links counts.") +
          "\n/** Index of the metrics of an evaluation. */\nexport const evaluationMetrics = [" +
          UnionOf<Metric>(", ") + "] as const;\n" +
          "\n/** An open segment; closed explicitly. */\nexport interface SegmentHandle {\n"

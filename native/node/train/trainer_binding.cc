@@ -8,11 +8,13 @@
 #include "core/executor/trainer_loop.h"
 #include "core/feature/host_tier.h"
 #include "core/feature/hot_order.h"
+#include "core/graph/npy.h"
 #include "core/graph/topology.h"
 #include "node/opened_device.h"
 #include "node/tables.h"
 #include "node/train/bindings.h"
 #include "node/train/predicted_nodes.h"
+#include "train/input/link_use.h"
 #include "train/layers/script_model.h"
 #include "train/work/torch_work.h"
 
@@ -100,6 +102,22 @@ inline constexpr auto kTable<PredictionOptions> = StructOf(
     Field{"nodes", &PredictionOptions::nodes, "LISTED: those of targets.npy in the folder."},
     Field{"outputs", [](auto& options) -> auto& { return options.place.outputs; }});
 
+// What is computed for links, beside what the model's head and the batches say.
+struct LinkTrainingOptions {
+  LinkLossOptions loss;
+  EvaluationNegatives negatives = EvaluationNegatives::kKeyed;
+  uint32_t count = 1;
+};
+
+template <>
+inline constexpr auto kTable<LinkTrainingOptions> =
+    StructOf("LinkTrainingOptions", "Read if the model has a head.",
+             Field{"loss", [](auto& options) -> auto& { return options.loss.loss; }},
+             Field{"temperature", [](auto& options) -> auto& { return options.loss.temperature; }},
+             Field{"negatives", &LinkTrainingOptions::negatives,
+                   "Of links_val.npy and links_test.npy in the dataset's folder."},
+             Field{"count", &LinkTrainingOptions::count, "Of each link, for KEYED."});
+
 // Options of a Trainer's history, besides the memory that Trainers share.
 struct HistoryOptions {
   HistoryConfig own;
@@ -131,6 +149,7 @@ struct TrainerOptions : ExecutorOptions {
   PredictionOptions prediction;
   HistoryOptions history;
   ClassWeighting class_weighting;
+  LinkTrainingOptions links;
 };
 
 template <>
@@ -142,7 +161,8 @@ inline constexpr auto kTable<TrainerOptions> = Extending(
           "Extract the next batch while the present one is computed."},
     Field{"evaluation", &TrainerOptions::evaluation}, Field{"rows", &TrainerOptions::rows},
     Field{"prediction", &TrainerOptions::prediction}, Field{"history", &TrainerOptions::history},
-    Field{"classWeighting", &TrainerOptions::class_weighting});
+    Field{"classWeighting", &TrainerOptions::class_weighting},
+    Field{"links", &TrainerOptions::links});
 
 struct ProbeOptions {
   ModelOptions model;
@@ -289,6 +309,45 @@ Result<HostTier> AttachHostTier(int fd, const RowTable& features, const Registra
   return tier;
 }
 
+// The links that a Trainer evaluates, in files of the dataset's folder.
+class EvaluatedLinks {
+ public:
+  static Result<EvaluatedLinks> Open(const TrainerOptions& options, bool ranks) {
+    EvaluatedLinks links;
+    links.use_.loss = options.links.loss;
+    links.use_.symmetric = options.sampling.links.symmetric;
+    links.use_.negatives = options.links.negatives;
+    links.use_.count = options.links.count;
+    links.use_.decides = options.evaluation.decides;
+    links.use_.ranks = ranks;
+    const std::string folder = options.dataset.folder + "/links_";
+    const bool given = options.links.negatives == EvaluationNegatives::kDataset;
+    for (const EvalNodes which : {EvalNodes::kValidation, EvalNodes::kTest}) {
+      const std::string split = which == EvalNodes::kTest ? "test" : "val";
+      LinkSet& set = links.use_.sets[static_cast<uint32_t>(which)];
+      set.ends = GNND_VALUE(links.Read(folder + split + ".npy"));
+      if (given) set.negatives = GNND_VALUE(links.Read(folder + split + "_negatives.npy"));
+    }
+    return links;
+  }
+
+  const LinkUse& use() const { return use_; }
+
+ private:
+  // Rows of node ids, however many.
+  Result<std::span<const uint32_t>> Read(const std::string& path) {
+    files_.push_back(GNND_VALUE(NpyArray::Open(path)));
+    const NpyArray& file = files_.back();
+    if (file.type() != NpyType::kUint32 || file.shape().size() != 2) {
+      return Status(Code::kDatasetCorrupt, path + " is not an array of rows of uint32");
+    }
+    return file.values<uint32_t>();
+  }
+
+  LinkUse use_;
+  std::vector<NpyArray> files_;  // mapped
+};
+
 Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
   if (TakesRows(options.model.type)) return RunRowTrainer(options);
   Dataset dataset = GNND_VALUE(
@@ -310,6 +369,11 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
   train.targets.weights = weights;
   train.targets.decides = options.evaluation.decides;
   train.targets.ranks = segment.config().kept_bytes > 0;
+  EvaluatedLinks links;
+  if (options.model.head && !predicts) {
+    links = GNND_VALUE(EvaluatedLinks::Open(options, train.targets.ranks));
+    train.links = &links.use();
+  }
   train.history = HistoryOf(options.history, segment);
   train.device.device = opened.device.get();
   train.device.features_seen = tier.seen();
@@ -374,6 +438,9 @@ void DefineTrainer(Subject& subject) {
       .Struct<PredictionOptions>()
       .Struct<HistoryOptions>()
       .Struct<ClassWeighting>()
+      .Enum<LinkLoss>()
+      .Enum<EvaluationNegatives>()
+      .Struct<LinkTrainingOptions>()
       .Struct<TrainerOptions>()
       .Function("modelProbe", ModelProbe, {"options"},
                 "Loads a user's model and tries it on a tiny block of each layer: for child "

@@ -77,6 +77,7 @@ class Loop {
   }
 
   TorchWork& work() { return *work_; }
+  uint64_t step() const { return step_; }
   const std::vector<float>& parameters() const { return parameters_; }
   const std::vector<float>& gradient() const { return gradient_; }
 

@@ -125,6 +125,12 @@ Status ExactLayers::Run(const EvalPlan& plan, const EvalPhase& phase, uint32_t c
   return Status::Ok();
 }
 
+std::span<float> ExactLayers::last_rows() const {
+  GNND_CHECK(scratch_ && model_.spec.head);
+  const uint64_t floats = uint64_t{input_.options.topology.num_nodes()} * model_.spec.out_dim;
+  return {scratch_->at(layout_.hidden_at[(model_.spec.num_layers - 1) % 2]), floats};
+}
+
 void ExactLayers::End() {
   if (scratch_) scratch_->Clear(layout_.total_bytes);
 }

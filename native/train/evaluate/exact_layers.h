@@ -38,6 +38,12 @@ class ExactLayers {
   // Called when nobody reads the chunks' rows any more.
   void End();
 
+  // The layer that gives logits, or the rows that a head takes.
+  uint32_t last() const { return model_.spec.num_layers - 1; }
+  // Where the rows of the last layer lie by node id, [num_nodes, out_dim], if the model has a head;
+  // whoever consumes them writes them there. REQUIRES: a plan was made.
+  std::span<float> last_rows() const;
+
   // As in ChunkEvaluator.
   Status UseDevice(DeviceSide& side, Workspace* memory);
   void UseHost() { runner_ = host_(); }

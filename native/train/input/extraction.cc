@@ -40,17 +40,6 @@ Status CheckSample(const TrainOptions& options, const Sample& sample) {
   return Status::Ok();
 }
 
-Status ReadTargets(const TrainOptions& options, const Sample& sample, ExtractBuffer* buffer) {
-  const auto seeds = sample.nodes().first(sample.num_seeds());
-  for (const uint32_t node : seeds) {
-    if (options.targets.Has(node)) continue;
-    return Status(Code::kDatasetCorrupt,
-                  "training node " + std::to_string(node) + " has " + options.targets.what());
-  }
-  options.targets.Read(seeds, &buffer->seeds);
-  return Status::Ok();
-}
-
 // The extraction of one batch.
 class Extraction {
  public:
@@ -162,8 +151,6 @@ void ReadRows(const FeatureStore& store, std::span<const uint32_t> nodes,
 Status BeginExtraction(const TrainOptions& options, const Sample& sample, ExtractBuffer* buffer) {
   buffer->input = BottomInput();
   GNND_TRY(CheckSample(options, sample));
-  GNND_TRY(ReadTargets(options, sample, buffer));
-  buffer->labels = buffer->seeds.labels.data();
   buffer->sample = sample;
   buffer->memory.Reset();
   buffer->key = sample.key();

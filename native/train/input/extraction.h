@@ -23,15 +23,14 @@ struct ExtractBuffer {
   Workspace memory;  // memory of `input`
   Sample sample;     // the record's, or a copy on the device
   BottomInput input;
-  TargetRows seeds;                  // targets of the seeds
+  TargetRows seeds;                  // targets of the seeds, where nodes are learnt
   const uint32_t* labels = nullptr;  // seeds.labels if the loss is computed
   BatchKey key{};
   uint64_t device_ns = 0;  // device time of the extraction, by events
 };
 
-// The first step of every extraction: checks the sample and reads its seeds' labels. kShmCorrupted
-// for a sample that does not fit the model or the graph; kDatasetCorrupt for a seed without a
-// label.
+// The first step of every extraction: checks the sample. kShmCorrupted if it does not fit the model
+// or the graph.
 Status BeginExtraction(const TrainOptions& options, const Sample& sample, ExtractBuffer* buffer);
 
 // Whether the bottom layer is aggregated straight from raw rows, so that `input` holds the sums.

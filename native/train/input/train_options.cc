@@ -27,20 +27,24 @@ Status CheckData(const TrainOptions& options) {
   if (options.topology.indptr.size() != num_nodes + 1) {
     return Invalid("topology and features differ in their number of nodes");
   }
-  if (options.targets.rows() != num_nodes) return Invalid("targets are not [num_nodes]");
-  const bool predicts = !options.predictions.folder.empty();
-  if (!predicts && options.targets.width != options.model.out_dim) {
-    return Invalid("targets and the model's outputs differ in number");
-  }
   if (!options.edge_weights.empty() &&
       options.edge_weights.size() != options.topology.num_edges()) {
     return Invalid("edge_weights are not [num_edges]");
   }
-  GNND_TRY(CheckEvalNodes(options, options.val_nodes));
-  return CheckEvalNodes(options, options.test_nodes);
+  return Status::Ok();
 }
 
 }  // namespace
+
+Status CheckTargets(const TrainOptions& options) {
+  if (options.targets.rows() != options.num_nodes()) return Invalid("targets are not [num_nodes]");
+  const bool predicts = !options.predictions.folder.empty();
+  if (!predicts && options.targets.width != options.model.out_dim) {
+    return Invalid("targets and the model's outputs differ in number");
+  }
+  GNND_TRY(CheckEvalNodes(options, options.val_nodes));
+  return CheckEvalNodes(options, options.test_nodes);
+}
 
 Status CheckInGraph(const TrainOptions& options, int64_t node) {
   if (node >= 0 && static_cast<uint64_t>(node) < options.num_nodes()) return Status::Ok();

@@ -23,6 +23,8 @@
 
 namespace gnnd {
 
+struct LinkUse;
+
 // The place of the hidden layers' rows in exact evaluation.
 struct EvalPlace {
   int fd = -1;  // shared with other Trainers; -1: private memory, made when it is needed
@@ -91,6 +93,10 @@ struct TrainOptions {
   bool shares = false;
   std::optional<SamplerOptions> eval_sampler;  // for sampled evaluation; none: exact
 
+  // If links are learnt: borrowed. Targets, val_nodes and test_nodes are not read then. Null:
+  // nodes.
+  const LinkUse* links = nullptr;
+
   HistoryUse history;  // embeddings that batches keep and read
 
   // Inference: evaluations of validation nodes predict these nodes instead and need no label; test
@@ -102,8 +108,11 @@ struct TrainOptions {
   uint64_t num_nodes() const { return features.num_rows(); }
 };
 
-// Errors of TorchWork::Create. For a script, `model` must already be the one in its file.
+// Errors of TorchWork::Create, besides those of what is learnt. For a script, `model` must already
+// be the one in its file.
 Status CheckOptions(const TrainOptions& options);
+// Errors of targets of nodes.
+Status CheckTargets(const TrainOptions& options);
 
 // kInvalidArgument if `node` is not in the graph.
 Status CheckInGraph(const TrainOptions& options, int64_t node);

@@ -206,4 +206,8 @@ at::Tensor LayerNorm(const at::Tensor& x, const at::Tensor& scale, const at::Ten
   return LayerNormFunction::apply(x, scale, shift, workspace);
 }
 
+at::Tensor Normalize(const at::Tensor& x, Workspace* workspace) {
+  return NormalizeFunction::apply(x, workspace);
+}
+
 }  // namespace gnnd

@@ -23,6 +23,9 @@ at::Tensor DropRows(const at::Tensor& rows, const DropoutSite& site, Workspace* 
 at::Tensor LayerNorm(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                      Workspace* workspace);
 
+// Rows divided by their Euclidean norm, as torch.nn.functional.normalize.
+at::Tensor Normalize(const at::Tensor& x, Workspace* workspace);
+
 // FinishLayer without gradients or dropout, in place on `z`, float32.
 void FinishLayerInPlace(const ModelSpec& spec, const at::Tensor& z, const at::Tensor& scale,
                         const at::Tensor& shift, Workspace* workspace);

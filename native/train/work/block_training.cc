@@ -91,6 +91,7 @@ class OnBlocks final : public Training {
     ExtractBuffer* const buffer = &buffers_[number];
     UseTeamOf(parts_.input->options.threads);
     GNND_TRY(BeginExtraction(parts_.input->options, sample, buffer));
+    GNND_TRY(parts_.task->Read(sample, buffer));
     const Sample& read = parts_.history->Prune(sample, &report->history);
     GNND_TRY(rows_->Read(read, buffer));
     report->device_ns = buffer->device_ns;
@@ -112,11 +113,14 @@ class OnBlocks final : public Training {
     const auto compute = [&] {
       const std::vector<at::Tensor> leaves = parts_.model->Leaves(
           extracted.key, parts_.side->Parameters(parameters), parts_.side->where());
-      const at::Tensor logits =
-          parts_.model->Forward(leaves, extracted.sample, input, memory, parts_.history->kept())
-              .contiguous();
-      const LossInput loss{parts_.input->options.targets, extracted.seeds, extracted.labels};
-      GNND_TRY(parts_.side->WriteGradient({parts_.model->manifest(), leaves, logits, loss},
+      const at::Tensor rows =
+          parts_.model->Forward(leaves, extracted.sample, input, memory, parts_.history->kept());
+      const BlockTask& task = *parts_.task;
+      const at::Tensor outputs = task.Outputs({sample, leaves, memory}, rows).contiguous();
+      const auto loss = [&](const at::Tensor& grad, BatchReport* told) {
+        return task.Loss({sample, extracted, memory}, outputs, grad, told);
+      };
+      GNND_TRY(parts_.side->WriteGradient({parts_.model->manifest(), leaves, outputs, loss},
                                           gradient, report));
       report->history = parts_.history->Update();
       return Status::Ok();

@@ -6,6 +6,7 @@
 #include "train/input/block_input.h"
 #include "train/layers/block_model.h"
 #include "train/layers/history.h"
+#include "train/work/block_task.h"
 #include "train/work/work_parts.h"
 
 namespace gnnd {
@@ -16,6 +17,7 @@ struct BlockTrainer {
   ComputeSide* side;
   BlockModel* model;
   BatchHistory* history;
+  const BlockTask* task;
 };
 
 // Makes training on sampled blocks whose rows the processor reads, or those that go to a device.

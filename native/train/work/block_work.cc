@@ -7,11 +7,14 @@
 #include "core/model/manifest.h"
 #include "train/evaluate/eval_outcome.h"
 #include "train/evaluate/exact_evaluator.h"
+#include "train/evaluate/link_evaluator.h"
 #include "train/evaluate/sampled_evaluator.h"
 #include "train/evaluate/script_eval_layer.h"
+#include "train/input/link_use.h"
 #include "train/ops/torch_threads.h"
 #include "train/tasks/task.h"
 #include "train/work/block_evaluation.h"
+#include "train/work/block_task.h"
 #include "train/work/block_training.h"
 #include "train/work/compute_side.h"
 #include "train/work/guarded.h"
@@ -34,6 +37,8 @@ struct BlockBase {
   ExactLayers::MakeRunner make_runner;  // makes the model's layers on the processor
   std::unique_ptr<BatchHistory> history;
   std::shared_ptr<PredictionFiles> files;  // null: no inference
+  std::unique_ptr<BlockTask> task;
+  std::unique_ptr<LinkRanking> ranking;  // null: nodes are learnt
   std::unique_ptr<EvalOutcome> outcome;
   std::shared_ptr<ExactLayers> exact;
 
@@ -96,8 +101,30 @@ Status OpenStore(BlockBase* base) {
   return Status::Ok();
 }
 
+// What is learnt, and what judges evaluations of it.
+Result<std::unique_ptr<Judging>> ChooseTask(BlockBase* base) {
+  TrainOptions& options = base->input.options;
+  if (options.links != nullptr) {
+    const LinkUse& use = *options.links;
+    if (!options.model.head) return Status(Code::kInvalidArgument, "a model of links has no head");
+    GNND_TRY(use.Check(options.num_nodes()));
+    base->task = LinksOfBlocks(base->model->model(), use);
+    base->ranking = std::make_unique<LinkRanking>(use, options.topology, base->model->model().spec,
+                                                  options.random_seed);
+    return std::unique_ptr<Judging>(std::make_unique<LinkJudging>(use.decides, use.ranks));
+  }
+  if (options.targets.width == 0) options.targets.width = options.model.out_dim;
+  GNND_TRY(CheckTargets(options));
+  base->task = NodesOfBlocks(options.targets);
+  return std::unique_ptr<Judging>(std::make_unique<NodeJudging>(options.targets));
+}
+
 Status ChooseOutcome(BlockBase* base) {
   const TrainOptions& options = base->input.options;
+  if (base->ranking) {
+    base->outcome = std::make_unique<KeptRows>(*base->ranking, *base->exact);
+    return Status::Ok();
+  }
   if (options.predictions.folder.empty()) {
     base->outcome = std::make_unique<CountedOutcome>(options);
     return Status::Ok();
@@ -112,7 +139,8 @@ Status ChooseOutcome(BlockBase* base) {
 
 std::unique_ptr<Training> TrainingOf(BlockBase* base) {
   if (base->files) return std::make_unique<NoTraining>();
-  const BlockTrainer parts{&base->input, base->side.get(), base->model.get(), base->history.get()};
+  const BlockTrainer parts{&base->input, base->side.get(), base->model.get(), base->history.get(),
+                           base->task.get()};
   return base->device ? BlockTraining(parts, base->device.get()) : BlockTraining(parts);
 }
 
@@ -123,6 +151,10 @@ Result<std::unique_ptr<ChunkEvaluator>> EvaluatorOf(BlockBase* base) {
         GNND_VALUE(SampledEvaluator::Create(base->input, base->model.get(), base->outcome.get()));
   } else {
     evaluator = std::make_unique<ExactEvaluator>(base->exact.get(), base->outcome.get());
+  }
+  if (base->ranking) {
+    evaluator = std::make_unique<LinkEvaluator>(std::move(evaluator), base->model->model(),
+                                                *base->exact, base->ranking.get());
   }
   return evaluator;
 }
@@ -149,14 +181,14 @@ Result<std::unique_ptr<TorchWork>> Made(const TrainOptions& given) {
   TrainOptions& options = base->input.options;
   options = given;
   GNND_TRY(ChooseModel(base.get()));
-  if (options.targets.width == 0) options.targets.width = options.model.out_dim;
   GNND_TRY(CheckOptions(options));
+  WorkParts parts;
+  parts.judging = GNND_VALUE(ChooseTask(base.get()));
   GNND_TRY(OpenStore(base.get()));
+  base->exact = base->HostLayers();
   GNND_TRY(ChooseOutcome(base.get()));
   UseOneInteropThread();
-  base->exact = base->HostLayers();
 
-  WorkParts parts;
   parts.manifest = base->model->manifest();
   parts.optimizer = options.optimizer;
   parts.threads = options.threads;
@@ -166,7 +198,6 @@ Result<std::unique_ptr<TorchWork>> Made(const TrainOptions& given) {
   parts.init = [model = base->model.get()](std::span<float> floats) { model->Init(floats); };
   parts.shared = base;
   parts.side = base->side.get();
-  parts.targets = &options.targets;
   parts.training = TrainingOf(base.get());
   UseThreads(parts.threads, parts.torch_threads);
   parts.evaluation = GNND_VALUE(EvaluationOf(base.get()));

@@ -12,13 +12,13 @@ namespace gnnd {
 Status ComputeSide::WriteGradient(const Backward& batch, std::span<float> gradient,
                                   BatchReport* report) {
   const at::Tensor slopes =
-      EmptyIn(&memory_, batch.logits, batch.logits.size(0), batch.logits.size(1));
-  GNND_TRY(ComputeLoss(batch.loss, batch.logits, slopes, &memory_, report));
+      EmptyIn(&memory_, batch.outputs, batch.outputs.size(0), batch.outputs.size(1));
+  GNND_TRY(batch.loss(slopes, report));
   std::vector<at::Tensor> moved;
   for (const at::Tensor& leaf : batch.leaves) {
     if (leaf.requires_grad()) moved.push_back(leaf);
   }
-  const auto grads = torch::autograd::grad({batch.logits}, moved, {slopes}, std::nullopt, false,
+  const auto grads = torch::autograd::grad({batch.outputs}, moved, {slopes}, std::nullopt, false,
                                            /*allow_unused=*/true);
   TellMemory();
   const std::span<float> whole = Zeroed(gradient);

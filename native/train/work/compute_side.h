@@ -15,7 +15,6 @@
 #include "train/device/device_side.h"
 #include "train/ops/operators.h"
 #include "train/ops/workspace.h"
-#include "train/tasks/losses.h"
 
 namespace gnnd {
 
@@ -39,13 +38,15 @@ class ComputeSide {
   // Returns these parameters in memory of this place.
   virtual std::span<const float> Parameters(const ParametersView& view) = 0;
 
+  // Writes the loss of a batch's outputs to `report`, and its gradient to `grad`, like them.
+  using Loss = std::function<Status(const at::Tensor& grad, BatchReport* report)>;
   // The input of a batch's gradient. `leaves` are in manifest order; those that require no gradient
-  // get none.
+  // get none. `outputs` are a contiguous matrix.
   struct Backward {
     const ParameterManifest& manifest;
     std::span<const at::Tensor> leaves;
-    const at::Tensor& logits;
-    LossInput loss;
+    const at::Tensor& outputs;
+    Loss loss;
   };
   // Reports the loss and writes the gradient: zero in padding and for tensors that this batch did
   // not use. `gradient` is complete once RunTimed has returned.

@@ -7,6 +7,7 @@
 #include "train/evaluate/row_results.h"
 #include "train/ops/ops.h"
 #include "train/ops/parallel.h"
+#include "train/tasks/losses.h"
 #include "train/work/compute_side.h"
 
 namespace gnnd {
@@ -49,7 +50,10 @@ class OnRows final : public Training {
       const at::Tensor logits =
           ForwardRows(input_.model, leaves, batches_.BatchOf(number, true), memory, &running)
               .contiguous();
-      const LossInput loss{input_.files.targets, buffer.targets, batches_.LabelsOf(number)};
+      const auto loss = [&](const at::Tensor& grad, BatchReport* told) {
+        const LossInput known{input_.files.targets, buffer.targets, batches_.LabelsOf(number)};
+        return ComputeLoss(known, logits, grad, memory, told);
+      };
       return side_.WriteGradient({manifest, leaves, logits, loss}, gradient, report);
     };
     GNND_TRY(side_.RunTimed(compute, &report->device_ns));

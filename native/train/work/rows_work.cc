@@ -95,7 +95,7 @@ Result<std::unique_ptr<TorchWork>> Made(const RowsOptions& options, RowFiles fil
   };
   parts.shared = base;
   parts.side = base->side.get();
-  parts.targets = &base->input.files.targets;
+  parts.judging = std::make_unique<NodeJudging>(base->input.files.targets);
   GNND_TRY(Predicts(options) ? ChooseInference(base.get(), &parts)
                              : ChooseTraining(base.get(), &parts));
   parts.prediction = LogitsByRows(base->logits.get());

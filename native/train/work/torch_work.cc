@@ -9,7 +9,6 @@
 #include "core/model/parameter_digest.h"
 #include "train/ops/parallel.h"
 #include "train/ops/torch_threads.h"
-#include "train/tasks/node_targets.h"
 #include "train/work/compute_side.h"
 #include "train/work/guarded.h"
 
@@ -89,11 +88,11 @@ Status TorchWork::EvaluateChunk(const EvalTask& task, const ParametersView& view
 }
 
 Status TorchWork::Reduce(const ReduceTask& task, const Alive& alive) {
-  return ReduceScores(*parts_.targets, task, alive);
+  return parts_.judging->Reduce(task, alive);
 }
 
 Judgement TorchWork::Judge(const EvalResult& whole, std::span<std::byte> kept) const {
-  return JudgementOf(*parts_.targets, whole, kept);
+  return parts_.judging->Judge(whole, kept);
 }
 
 Sha256Digest TorchWork::DigestOf(std::span<const float> parameters) {

@@ -9,7 +9,7 @@
 #include "core/executor/train_work.h"
 #include "core/model/model_spec.h"
 #include "train/tasks/eval_targets.h"
-#include "train/tasks/node_targets.h"
+#include "train/tasks/judging.h"
 
 // The parts of a TorchWork. Each kind of job has parts of its own, which are chosen where the work
 // is made (block_work.cc, rows_work.cc). Their functions may throw what torch and devices throw.
@@ -76,7 +76,7 @@ struct WorkParts {
   std::function<void(std::span<float>)> init;  // TrainWork::InitParameters
   std::shared_ptr<void> shared;                // holds what the parts below borrow
   ComputeSide* side = nullptr;                 // held by `shared`
-  const NodeTargets* targets = nullptr;        // held by `shared`; the task that judges evaluations
+  std::unique_ptr<Judging> judging;
   std::unique_ptr<Training> training;
   std::unique_ptr<Evaluation> evaluation;
   std::unique_ptr<NodeLogits> prediction;

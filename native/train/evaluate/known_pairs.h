@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/graph/topology_view.h"
+#include "train/input/link_use.h"
+
+namespace gnnd {
+
+// Pairs that a ranking must not count as negatives: a node with itself, edges of the graph that
+// messages use, and the links that are evaluated, in both directions where the graph has both. For
+// use by one thread. Borrows the topology, whose rows are sorted.
+class KnownPairs {
+ public:
+  KnownPairs(const TopologyView& topology, const LinkUse& use);
+
+  // Marks marks[d * sources.size() + s] = 1 if sources[s] and destinations[d] are a known pair, and
+  // appends each place that was not marked before to `places`.
+  void Mark(std::span<const uint32_t> sources, std::span<const uint32_t> destinations,
+            std::vector<uint8_t>* marks, std::vector<uint64_t>* places);
+
+  uint64_t bytes() const { return listed_.size() * sizeof(uint64_t) + bits_.size() / 8; }
+
+ private:
+  // Nodes of a list, ascending, with their places in it.
+  using Sorted = std::vector<std::pair<uint32_t, uint32_t>>;
+  static void Sort(std::span<const uint32_t> nodes, Sorted* sorted);
+  void SetBits(std::span<const uint32_t> nodes, bool value);
+
+  template <typename Found>
+  void ByRowsOfSources(std::span<const uint32_t> sources, const Found& found);
+  template <typename Found>
+  void ByRowsOfDestinations(std::span<const uint32_t> destinations, const Found& found);
+  template <typename Found>
+  void Listed(std::span<const uint32_t> sources, const Found& found) const;
+
+  const TopologyView& topology_;
+  const bool symmetric_;
+  std::vector<uint64_t> listed_;  // source << 32 | destination, ascending
+  std::vector<bool> bits_;        // by node; all false between calls
+  Sorted sources_;
+  Sorted destinations_;
+};
+
+}  // namespace gnnd

@@ -1,0 +1,38 @@
+#include "train/input/link_use.h"
+
+#include <algorithm>
+#include <string>
+
+namespace gnnd {
+namespace {
+
+Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
+
+Status CheckNodes(std::span<const uint32_t> nodes, uint64_t num_nodes, const char* what) {
+  if (std::ranges::all_of(nodes, [num_nodes](uint32_t node) { return node < num_nodes; })) {
+    return Status::Ok();
+  }
+  return Status(Code::kDatasetCorrupt, std::string(what) + " of a link is not in the graph");
+}
+
+Status CheckSet(const LinkUse& use, const LinkSet& set, uint64_t num_nodes) {
+  if (set.ends.size() % 2 != 0) return Invalid("links to evaluate are not [links, 2]");
+  GNND_TRY(CheckNodes(set.ends, num_nodes, "an end"));
+  GNND_TRY(CheckNodes(set.negatives, num_nodes, "a negative"));
+  if (use.negatives != EvaluationNegatives::kDataset || set.size() == 0) return Status::Ok();
+  if (!set.negatives.empty() && set.negatives.size() % set.size() == 0) return Status::Ok();
+  return Invalid("negatives of links to evaluate are not [links, k]");
+}
+
+}  // namespace
+
+Status LinkUse::Check(uint64_t num_nodes) const {
+  if (!(loss.temperature > 0)) return Invalid("the temperature must be above 0");
+  if (negatives == EvaluationNegatives::kKeyed && count == 0) {
+    return Invalid("links are evaluated with one negative or more");
+  }
+  for (const LinkSet& set : sets) GNND_TRY(CheckSet(*this, set, num_nodes));
+  return Status::Ok();
+}
+
+}  // namespace gnnd

@@ -1,0 +1,138 @@
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "core/kernels/link_loss.h"
+#include "train/input/link_use.h"
+#include "train/ops/device_stream.h"
+#include "train/ops/pairs.h"
+#include "train/ops/parallel.h"
+#include "train/tasks/link_head.h"
+#include "train/work/block_task.h"
+
+namespace gnnd {
+namespace {
+
+constexpr uint32_t kGrainLinks = 32;
+
+// Scores and their gradient where the host reads and writes them: in place, or copies of what lies
+// on a device.
+class HostScores {
+ public:
+  HostScores(const at::Tensor& outputs, const at::Tensor& grad, Workspace* workspace)
+      : scores_(outputs.const_data_ptr<float>()),
+        grad_(grad.data_ptr<float>()),
+        count_(static_cast<uint64_t>(outputs.numel())) {
+    if (workspace->device().context == nullptr) return;
+    stream_ = &TrainStream::Of(workspace->device());
+    copies_.resize(2 * count_);
+    stream_->CopyOut(copies_.data(), scores_, count_ * sizeof(float));
+    stream_->Synchronize();
+  }
+
+  const float* scores() const { return stream_ == nullptr ? scores_ : copies_.data(); }
+  float* grad() { return stream_ == nullptr ? grad_ : copies_.data() + count_; }
+  // Called when the gradient is written.
+  void Finish() {
+    if (stream_ == nullptr) return;
+    stream_->CopyIn(grad_, grad(), count_ * sizeof(float));
+    stream_->Synchronize();
+  }
+
+ private:
+  const float* scores_;
+  float* grad_;
+  uint64_t count_;
+  TrainStream* stream_ = nullptr;  // null: they lie in the host's memory
+  std::vector<float> copies_;      // scores, then the gradient
+};
+
+// The outputs are a row for each link: its own score and those of its negatives; or, in a batch
+// whose negatives are its destinations, those of all of them, among which its own is at its place.
+class Links final : public BlockTask {
+ public:
+  Links(const Model& model, const LinkUse& use)
+      : model_(model), use_(use), head_(HeadOf(*model.spec.head)) {}
+
+  Status Read(const Sample& sample, ExtractBuffer* buffer) const override {
+    buffer->seeds = TargetRows();
+    buffer->labels = nullptr;
+    if (!sample.pairs().empty()) return Status::Ok();
+    return Status(Code::kShmCorrupted, "a record of a job of links has no pairs");
+  }
+
+  at::Tensor Outputs(const Batch& batch, const at::Tensor& rows) const override {
+    const PairsView& pairs = batch.sample.pairs();
+    const LayerParameters head = ParametersOf(model_, batch.parameters, model_.spec.num_layers);
+    const HeadContext at{head, batch.workspace};
+    const at::Tensor sources = RowsAt(rows, pairs.source, batch.workspace);
+    if (pairs.in_batch) {
+      return head_.OfAll(at, sources, RowsAt(rows, pairs.destination, batch.workspace));
+    }
+    std::vector<uint32_t> destinations;
+    destinations.reserve(uint64_t{pairs.size()} * Columns(pairs));
+    for (uint32_t link = 0; link < pairs.size(); ++link) {
+      destinations.push_back(pairs.destination[link]);
+      const auto negatives =
+          pairs.negatives.subspan(uint64_t{link} * pairs.per_pair, pairs.per_pair);
+      destinations.insert(destinations.end(), negatives.begin(), negatives.end());
+    }
+    return head_.OfEach(at, sources, RowsAt(rows, destinations, batch.workspace), Columns(pairs));
+  }
+
+  Status Loss(const Known& known, const at::Tensor& outputs, const at::Tensor& grad,
+              BatchReport* report) const override {
+    const PairsView& pairs = known.sample.pairs();
+    const uint64_t columns = Columns(pairs);
+    const std::vector<uint8_t> left_out = LeftOut(pairs);
+    std::vector<double> losses(pairs.size());
+    HostScores host(outputs, grad, known.workspace);
+    const float* const scores = host.scores();
+    float* const slopes = host.grad();
+    ParallelRows(pairs.size(), kGrainLinks, [&](uint32_t begin, uint32_t end) {
+      for (uint32_t link = begin; link < end; ++link) {
+        const uint64_t at = link * columns;
+        const LinkScores<float> one{{scores + at, columns},
+                                    pairs.in_batch ? link : 0U,
+                                    left_out.empty() ? nullptr : left_out.data() + at};
+        losses[link] = LossOfLink(use_.loss, one, slopes + at);
+      }
+    });
+    host.Finish();
+    *report = BatchReport();
+    report->sums.items = pairs.size();
+    for (const double loss : losses) report->sums.loss += loss;
+    if (std::isfinite(report->sums.loss)) return Status::Ok();
+    return Status(Code::kNumericDivergence, "the training loss is not finite");
+  }
+
+ private:
+  static uint32_t Columns(const PairsView& pairs) {
+    return pairs.in_batch ? pairs.size() : 1 + pairs.per_pair;
+  }
+
+  // 1 for each score that losses leave out; empty if there is none.
+  static std::vector<uint8_t> LeftOut(const PairsView& pairs) {
+    std::vector<uint8_t> left_out;
+    if (pairs.masked.empty()) return left_out;
+    const uint64_t columns = Columns(pairs);
+    left_out.resize(pairs.size() * columns);
+    for (const uint32_t place : pairs.masked) {
+      const uint64_t column = place % pairs.per_pair + (pairs.in_batch ? 0 : 1);
+      left_out[place / pairs.per_pair * columns + column] = 1;
+    }
+    return left_out;
+  }
+
+  const Model& model_;
+  const LinkUse& use_;
+  const PairHead& head_;
+};
+
+}  // namespace
+
+std::unique_ptr<BlockTask> LinksOfBlocks(const Model& model, const LinkUse& use) {
+  return std::make_unique<Links>(model, use);
+}
+
+}  // namespace gnnd
