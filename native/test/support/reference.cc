@@ -323,7 +323,8 @@ void FillGcnWeights(const TopologyView& topology, const std::vector<uint32_t>& n
 // The graph without some edges.
 class Rest {
  public:
-  Rest(const TopologyView& topology, const ReferenceSkips& skips) {
+  Rest(const TopologyView& topology, const ReferenceSkips& skips) : view_(topology) {
+    if (skips.edges.empty()) return;
     for (uint32_t v = 0; v < topology.num_nodes(); ++v) {
       for (uint64_t e = topology.indptr[v]; e < topology.indptr[v + 1]; ++e) {
         if (!skips.edges.contains({v, topology.indices[e]}))
@@ -331,7 +332,6 @@ class Rest {
       }
       indptr_.push_back(indices_.size());
     }
-    view_ = topology;
     view_.indptr = indptr_;
     view_.indices = indices_;
   }
