@@ -18,6 +18,7 @@ const benches = {
   'peers-sampling': 'sampling a batch beside DGL and GraphBolt',
   'peers-step': 'one training step beside DGL and torch_geometric',
   evaluation: "exact evaluation of a large graph beside its floor, DGL's and torch_geometric's",
+  links: 'ranking links among negatives, beside the rate of matrix products',
   sharing: 'factored against time-shared training, and what the plan chooses',
   'gpu-paper': 'what is planned for a first job on 1 to 8 GPUs, from times that were estimated',
   tables: 'imports of wide tables, CSV and Parquet, beside another build',

@@ -134,7 +134,7 @@ void AddBias(const ModelSpec& spec, const char* name, TensorRole role, uint32_t 
   Append(TensorOf(spec.num_layers, std::string("head.") + name, role, rows, 0), manifest);
 }
 
-// The tensors by which train/tasks/link_head.h scores pairs of the last layer's rows.
+// The tensors by which train/layers/link_head.h scores pairs of the last layer's rows.
 void AddHead(const ModelSpec& spec, LinkHead head, ParameterManifest* manifest) {
   const uint32_t dim = spec.out_dim;
   switch (head) {

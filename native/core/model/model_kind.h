@@ -46,7 +46,7 @@ enum class TensorRole : uint32_t {
   kEpsilon,       // GIN: one number, the extra weight of the row itself
   kSecondWeight,  // GIN: second layer of its perceptron
   kSecondBias,
-  // A head's over pairs of rows (train/tasks/link_head.h).
+  // A head's over pairs of rows (train/layers/link_head.h).
   kPairProduct,
   kPairSource,
   kPairDestination,

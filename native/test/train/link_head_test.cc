@@ -1,4 +1,4 @@
-#include "train/tasks/link_head.h"
+#include "train/layers/link_head.h"
 
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>

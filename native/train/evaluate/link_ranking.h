@@ -12,7 +12,7 @@
 #include "train/evaluate/eval_plan.h"
 #include "train/evaluate/known_pairs.h"
 #include "train/input/link_use.h"
-#include "train/tasks/link_head.h"
+#include "train/layers/link_head.h"
 
 namespace gnnd {
 

@@ -4,10 +4,10 @@
 
 #include "core/kernels/link_loss.h"
 #include "train/input/link_use.h"
+#include "train/layers/link_head.h"
 #include "train/ops/device_stream.h"
 #include "train/ops/pairs.h"
 #include "train/ops/parallel.h"
-#include "train/tasks/link_head.h"
 #include "train/work/block_task.h"
 
 namespace gnnd {

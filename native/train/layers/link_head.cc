@@ -1,4 +1,4 @@
-#include "train/tasks/link_head.h"
+#include "train/layers/link_head.h"
 
 #include <ATen/ops/mul.h>
 #include <ATen/ops/relu.h>
