@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/check.h"
 #include "core/batch/record.h"
 #include "core/feature/hot_order.h"
 
@@ -12,9 +13,7 @@ Result<std::unique_ptr<SampleWork>> DeviceSampleWork::Create(const Device& devic
                                                              const GraphSampler::Options& options,
                                                              const RecordLayout& layout,
                                                              const HotRanks& hot) {
-  if (options.links.on()) {
-    return Status(Code::kDeviceUnavailable, "devices make no batches of links in this version");
-  }
+  GNND_CHECK(!options.links.on());
   TopologyView view = topology.view();
   view.edge_weight = options.edge_weights;
   std::vector<uint32_t> marked(hot.ranks.begin(), hot.ranks.end());

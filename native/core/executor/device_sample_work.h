@@ -22,7 +22,8 @@ class DeviceSampleWork final : public SampleWork {
     uint64_t largest_cache = 0;         // ranks from here on are not recorded
   };
 
-  // Borrows the device. Errors: GraphSampler::Create's, kDeviceMemory and kDeviceUnavailable.
+  // Borrows the device. Items are nodes: devices know no pairs. Errors: GraphSampler::Create's,
+  // kDeviceMemory and kDeviceUnavailable.
   static Result<std::unique_ptr<SampleWork>> Create(const Device& device, const Topology& topology,
                                                     const GraphSampler::Options& options,
                                                     const RecordLayout& layout,

@@ -68,7 +68,8 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
       GraphSamplerOptionsOf(dataset, links, options.sampling, options.random_seed.value);
   GNND_TRY(UseSeeds(options.seeds, dataset.num_nodes(), &sampler));
   std::unique_ptr<SampleWork> work;
-  if (opened.device != nullptr) {
+  // Devices know no pairs: the host's cores make batches of links, with the same bits.
+  if (opened.device != nullptr && !options.sampling.links.on()) {
     DeviceSampleWork::HotRanks ranks;
     if (hot) ranks = {hot->ranks(), options.cache.rows};
     work = GNND_VALUE(
