@@ -233,9 +233,11 @@ export function nativeTables(messageOf) {
 function namesOf(schema) {
   const type = nativeEnums.get(schema.name) ?? schema.name;
   const names = choicesOf(schema).map(({ name, number }) => `{"${name}", ${type}{${number}}}`);
+  const [left, right] = [`inline constexpr auto kNames<${type}> =`, `NamesOf<${type}>("${type}", {`];
+  const fits = left.length + 1 + right.length <= 100;
   return [
     'template <>',
-    `inline constexpr auto kNames<${type}> = NamesOf<${type}>("${type}", {`,
+    ...(fits ? [`${left} ${right}`] : [left, `    ${right}`]),
     `    ${names.join(',\n    ')}});`,
   ].join('\n');
 }

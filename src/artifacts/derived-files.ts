@@ -1,12 +1,13 @@
 import { unlinkSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
 import { filesBelow, type SizedFile } from '../base/files.ts';
 import { derivedDiskShare } from '../config/retention-limits.ts';
 
 /**
- * Files that jobs make from datasets and can make again: standardised features, hot orders, and
- * folders of propagated features. Files begin with the digest of their dataset; who uses one says
- * so by its time (`markUsed`).
+ * Files that jobs make from datasets and can make again: standardised features, hot orders, graphs
+ * of links, and folders of propagated features. Files, or their folders, begin with the digest of
+ * their dataset; who uses one says so by its time (`markUsed`).
  */
 
 export interface DerivedFile extends SizedFile {
@@ -17,6 +18,7 @@ export interface DerivedFile extends SizedFile {
 const graceMs = 10 * 60_000;
 const digestLength = 32;
 const ours = /^[0-9a-f]{32}-.*\.npy$/;
+const folderOfOurs = /^[0-9a-f]{32}-[0-9a-f]{16}-links$/;
 
 /** Folders that go as a whole, and who knows whether they are in use. */
 export interface DerivedFolders {
@@ -75,8 +77,9 @@ export function removeDerived(path: string, inUse: ReadonlySet<string>): boolean
 }
 
 function isRemovable(path: string, inUse: ReadonlySet<string>): boolean {
-  const name = path.slice(path.lastIndexOf('/') + 1);
-  if (!ours.test(name)) return false;
+  const folder = basename(dirname(path));
+  const name = folderOfOurs.test(folder) ? folder : basename(path);
+  if (name !== folder && !ours.test(name)) return false;
   const digest = name.slice(0, digestLength);
   return ![...inUse].some((used) => used.startsWith(digest));
 }

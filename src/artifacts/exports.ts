@@ -209,9 +209,19 @@ async function prepare(
  * rows only those of labelled nodes were propagated.
  */
 function refusePredictions(
-  { id, effectiveSpec: { model } }: JobRecord,
+  { id, effectiveSpec: { task, model } }: JobRecord,
   nodes: PredictOptions['nodes'],
 ): void {
+  if (!reads({ task }, 'labels')) {
+    throw new GnndError('SPEC_INVALID', 'invalid request: predictions', {
+      violations: [
+        {
+          path: 'predictions',
+          description: `job ${id} has learnt links, and nothing that is of one node: expected NONE`,
+        },
+      ],
+    });
+  }
   const isRows = reads({ model }, 'propagation');
   if (model.type !== 'TORCHSCRIPT' && !(isRows && nodes === 'ALL')) return;
   const what = isRows ? model.type : 'a TorchScript model';

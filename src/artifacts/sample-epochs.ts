@@ -48,6 +48,7 @@ export function contextOf({ host }: SampleEpochsOptions, dataset: DatasetRecord)
     ...host,
     trainNodes: dataset.numTrain,
     numNodes: dataset.numNodes,
+    numEdges: dataset.numEdges,
     valNodes: dataset.numVal,
     hasEdgeWeights: hasEdgeWeights(dataset),
   };

@@ -3,6 +3,7 @@ import { link, open, realpath, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder } from '../base/atomic-file.ts';
 import type {
+  DatasetLinks,
   DatasetManifest,
   DatasetTask,
   FeatureDtype,
@@ -30,6 +31,13 @@ export const arrayTypes = {
 export type ArrayName = keyof typeof arrayTypes;
 
 export const arrayNames = Object.keys(arrayTypes) as readonly ArrayName[];
+
+/** Arrays of a dataset that has links: uint32 [links, 2], and negatives [links, k]. */
+export const linkArrayNames = [
+  ...(['links_train', 'links_val', 'links_test'] as const),
+  ...(['links_val_negatives', 'links_test_negatives'] as const),
+] as const;
+export type LinkArrayName = (typeof linkArrayNames)[number];
 
 /** What an importer knows that the arrays do not say. */
 export interface DatasetFacts {
@@ -71,8 +79,11 @@ function* factNotices({ split, num_edges, num_classes }: DatasetManifest): Gener
 /** Writes the files of one dataset into an existing, empty folder. */
 export class DatasetWriter {
   readonly folder: string;
-  readonly #open = new Map<ArrayName, NpyWriter>();
-  readonly #written = new Map<ArrayName, NpyWritten>();
+  readonly #open = new Map<ArrayName | LinkArrayName, NpyWriter>();
+  readonly #written = new Map<ArrayName | LinkArrayName, NpyWritten>();
+  /** Links that are edges of the graph; null: there are no links. */
+  #inGraph: DatasetLinks['in_graph'] | null = null;
+  #negatives = { val: 0, test: 0 };
   #featureDtype: FeatureDtype = 'float32';
   #namesBytes = 0;
   readonly #scratch: ScratchRows[] = [];
@@ -110,7 +121,24 @@ export class DatasetWriter {
     return rows;
   }
 
-  #pathOf(name: ArrayName): string {
+  /** Writes an array of links, or of negatives of each. */
+  async writeLinks(
+    name: LinkArrayName,
+    { columns, values }: { readonly columns: number; readonly values: Uint32Array },
+  ): Promise<void> {
+    const writer = await this.#begin(name, 'uint32', columns);
+    await writer.append(values);
+    await this.end(name);
+    if (name === 'links_val_negatives') this.#negatives.val = columns;
+    if (name === 'links_test_negatives') this.#negatives.test = columns;
+  }
+
+  /** Says how many of the links that models are judged by are edges of the graph. */
+  linksInGraph(found: DatasetLinks['in_graph']): void {
+    this.#inGraph = found;
+  }
+
+  #pathOf(name: ArrayName | LinkArrayName): string {
     return join(this.folder, `${name}.npy`);
   }
 
@@ -127,7 +155,11 @@ export class DatasetWriter {
     this.#written.set(name, { rows, bytes: size, sha256 });
   }
 
-  async #begin(name: ArrayName, type: NpyType, columns: number | null): Promise<NpyWriter> {
+  async #begin(
+    name: ArrayName | LinkArrayName,
+    type: NpyType,
+    columns: number | null,
+  ): Promise<NpyWriter> {
     const writer = await NpyWriter.create(this.#pathOf(name), type, columns);
     this.#open.set(name, writer);
     return writer;
@@ -144,7 +176,7 @@ export class DatasetWriter {
   }
 
   /** Ends an array that was begun, and makes it durable. */
-  async end(name: ArrayName): Promise<NpyWritten> {
+  async end(name: ArrayName | LinkArrayName): Promise<NpyWritten> {
     const written = await this.begun(name).finish();
     this.#open.delete(name);
     this.#written.set(name, written);
@@ -152,7 +184,7 @@ export class DatasetWriter {
   }
 
   /** An array that was begun and not ended. */
-  begun(name: ArrayName): NpyWriter {
+  begun(name: ArrayName | LinkArrayName): NpyWriter {
     const writer = this.#open.get(name);
     if (writer === undefined) throw new Error(`array ${name} was not begun`);
     return writer;
@@ -193,7 +225,7 @@ export class DatasetWriter {
     facts: DatasetFacts,
     notices: readonly string[],
   ): Promise<DatasetWritten> {
-    const rows = (name: ArrayName) => this.#written.get(name)?.rows ?? 0;
+    const rows = (name: ArrayName | LinkArrayName) => this.#written.get(name)?.rows ?? 0;
     const manifest: DatasetManifest = {
       format: 'gnnd-dataset',
       version: 1,
@@ -206,6 +238,7 @@ export class DatasetWriter {
       split: { train: rows('train'), val: rows('val'), test: rows('test') },
       sha256: Object.fromEntries([...this.#written].map(([n, { sha256 }]) => [`${n}.npy`, sha256])),
       ...(facts.classNames === null ? {} : { class_names: facts.classNames }),
+      ...(this.#inGraph === null ? {} : { links: this.#linkCounts(this.#inGraph) }),
     };
     const { source, undirected, featureNames } = facts;
     const all = [...notices, ...factNotices(manifest)];
@@ -223,6 +256,15 @@ export class DatasetWriter {
     syncFolder(this.folder);
     const arrays = [...this.#written.values()].reduce((sum, { bytes }) => sum + bytes, 0);
     return { manifest, notices: all, digest: digestOf(text), bytes: arrays + texts };
+  }
+
+  #linkCounts(inGraph: DatasetLinks['in_graph']): NonNullable<DatasetManifest['links']> {
+    const rows = (name: LinkArrayName) => this.#written.get(name)?.rows ?? 0;
+    return {
+      ...{ train: rows('links_train'), val: rows('links_val'), test: rows('links_test') },
+      negatives: this.#negatives,
+      in_graph: inGraph,
+    };
   }
 
   /** Releases what is still open. */

@@ -16,6 +16,7 @@ import { Table } from './table.ts';
 import { shown } from './table-columns.ts';
 import { tablePath } from './table-files.ts';
 import { importTables } from './table-import.ts';
+import { importLinks } from './target-links.ts';
 
 /** Folders that have .npy files, and .npz files. */
 
@@ -23,6 +24,7 @@ import { importTables } from './table-import.ts';
 export async function importNpyFolder(context: ImportContext): Promise<DatasetFacts> {
   const facts = await new ArrayImport(context, await folderArrays(context)).run();
   await copyNames(context);
+  await importLinks(context);
   return facts;
 }
 
@@ -65,6 +67,7 @@ export async function importTableFolder(context: ImportContext): Promise<Dataset
   const set = { ...(await folderArrays(context)), edges, undirected: !context.directed };
   const facts = await new ArrayImport(part(context, 0, arraysShare), set).run();
   await copyNames(context);
+  await importLinks(context);
   return { ...facts, source: `arrays and edges ${basename(source)}` };
 }
 

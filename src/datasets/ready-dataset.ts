@@ -2,11 +2,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { GnndError } from '../base/errors.ts';
 import type { DatasetCounts } from '../native/contract.ts';
-import type { DatasetRecord } from '../records/dataset-record.ts';
+import type { DatasetLinks, DatasetRecord } from '../records/dataset-record.ts';
 import { meantBy } from '../spec/nearest.ts';
 import type { ColumnStatistics } from '../spec/standardize.ts';
 import type { Store } from '../store/store.ts';
-import { readStory } from './adopt.ts';
+import { readStory, readWritten } from './adopt.ts';
 
 /** What jobs and reports ask of the dataset that they name. */
 
@@ -44,6 +44,12 @@ export function noDatasetText(store: Datasets, id: string): string {
 /** Whether it was imported with a weight for each edge. */
 export function hasEdgeWeights(dataset: DatasetRecord): boolean {
   return existsSync(join(dataset.path, 'edge_weights.npy'));
+}
+
+/** Links that it brings beside its graph; null where it has none. */
+export function linksOf(dataset: DatasetRecord): DatasetLinks | null {
+  if (!existsSync(join(dataset.path, 'links_train.npy'))) return null;
+  return readWritten(dataset.path)?.manifest.links ?? null;
 }
 
 /** What its import counted of the columns of its features; null where that is lost. */

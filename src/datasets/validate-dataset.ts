@@ -4,7 +4,7 @@ import { readRegular } from '../base/regular-file.ts';
 import type { DatasetManifest } from '../records/dataset-record.ts';
 import { sha256OfArray } from './array-digest.ts';
 import type { DatasetCheck, TaskWatch, Validation } from './data-tasks.ts';
-import { arrayNames, digestOf } from './dataset-writer.ts';
+import { arrayNames, digestOf, linkArrayNames } from './dataset-writer.ts';
 import { ProblemList } from './problems.ts';
 import { manifestCounts, type NativeValidator } from './read-source.ts';
 
@@ -19,8 +19,9 @@ export async function validateDataset(options: ValidateOptions): Promise<Validat
   const problems = new ProblemList();
   const manifest = await readManifest(dataset, problems);
   if (manifest !== null) {
-    for (const [at, name] of arrayNames.entries()) {
-      progress((0.5 * at) / arrayNames.length, `comparing the checksum of ${name}.npy`);
+    const names = [...arrayNames, ...linkArrayNames];
+    for (const [at, name] of names.entries()) {
+      progress((0.5 * at) / names.length, `comparing the checksum of ${name}.npy`);
       const file = `${name}.npy`;
       const expected = manifest.sha256[file];
       if (expected === undefined) continue;

@@ -12,6 +12,7 @@ import type {
   CoreAddon,
   LoopEnd,
   NativeCode,
+  PredictOptions,
   PropagateOptions,
   PropagateReport,
 } from '../native/contract.ts';
@@ -57,7 +58,7 @@ for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => {});
 
 /** The answer to work that returns no value, once it is done. */
 async function answered(
-  role: 'FAVOUR' | 'HOST_TIER' | 'LOAD',
+  role: 'FAVOUR' | 'HOST_TIER' | 'LOAD' | 'PREDICT',
   work: Promise<void>,
 ): Promise<EndMessage> {
   await work;
@@ -103,17 +104,17 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
       const value = await core.hotCurve(start.options);
       return { kind: 'answered', answer: { role: start.role, value } };
     }
-    case 'PREDICT': {
-      // Jobs come first: beside a busy one this gets a tenth of a core, not half. (The lowest
-      // priority would get a seventieth.) Threads inherit it, so it is set before torch starts any.
-      setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
-      await loadTrain().modelPredict(start.options);
-      return { kind: 'answered', answer: { role: start.role } };
-    }
+    case 'PREDICT':
+      return answered(start.role, predict(start.options));
     case 'HOST_TIER':
       return answered(start.role, core.hostTierFill(start.options));
     case 'LOAD':
       return answered(start.role, load(core, start.options));
+    case 'SPLIT_LINKS': {
+      const { dataset, split, folder } = start.options;
+      const value = await core.messageGraphMake(dataset, split, folder);
+      return { kind: 'answered', answer: { role: start.role, value } };
+    }
     case 'IMPORT': {
       const { outcomeOfImport } = await import('../datasets/data-tasks.ts');
       const tasks = await dataTasks();
@@ -146,6 +147,15 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
     default:
       return unreachable(start);
   }
+}
+
+/**
+ * Jobs come first: beside a busy one this gets a tenth of a core, not half. (The lowest priority
+ * would get a seventieth.) Threads inherit it, so it is set before torch starts any.
+ */
+async function predict(options: PredictOptions): Promise<void> {
+  setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  await loadTrain().modelPredict(options);
 }
 
 /** What executors share of a dataset. */

@@ -14,6 +14,8 @@ import type {
   HotCurveOptions,
   LendOptions,
   LoopEnd,
+  MessageGraphCounts,
+  MessageGraphOptions,
   ModelManifest,
   NativeCode,
   NativeHotCurve,
@@ -36,7 +38,7 @@ import type { Published, PublishOptions } from './publish-predictions.ts';
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 11;
+export const protocolVersion = 12;
 
 /** Descriptors an executor inherits; a task has no segment, but may have an output. */
 export const segmentFd = 3;
@@ -57,6 +59,14 @@ export interface LoadOptions {
   readonly topology: TopologyOptions;
 }
 
+/** Makes the graph and the links of a job that learns links. */
+export interface LinksOptions {
+  readonly dataset: DatasetLocation;
+  readonly split: MessageGraphOptions;
+  /** An empty folder, to be filled. */
+  readonly folder: string;
+}
+
 /** Work outside a job's crew: one function, one answer. */
 export type Task =
   | { readonly role: 'PROBE'; readonly options: ProbeOptions }
@@ -67,6 +77,7 @@ export type Task =
   | { readonly role: 'HOT_CURVE'; readonly options: HotCurveOptions }
   | { readonly role: 'PREDICT'; readonly options: PredictOptions }
   | { readonly role: 'LOAD'; readonly options: LoadOptions }
+  | { readonly role: 'SPLIT_LINKS'; readonly options: LinksOptions }
   | { readonly role: 'IMPORT'; readonly options: SourceImport }
   | { readonly role: 'CHECK'; readonly options: DatasetCheck }
   | { readonly role: 'PROPAGATE'; readonly options: PropagateOptions }
@@ -80,6 +91,7 @@ export type TaskAnswer =
   | { readonly role: 'CACHE_REPORT'; readonly value: CacheReport }
   | { readonly role: 'HOT_CURVE'; readonly value: NativeHotCurve }
   | { readonly role: 'PREDICT' | 'LOAD' | 'HOST_TIER' | 'FAVOUR' }
+  | { readonly role: 'SPLIT_LINKS'; readonly value: MessageGraphCounts }
   | { readonly role: 'IMPORT'; readonly value: ImportOutcome }
   | { readonly role: 'CHECK'; readonly value: Validation }
   | { readonly role: 'PROPAGATE'; readonly value: PropagateReport }

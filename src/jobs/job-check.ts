@@ -1,6 +1,6 @@
 import { pluginFilesIn } from '../artifacts/plugin-files.ts';
 import { type FieldViolation, GnndError, messageOf } from '../base/errors.ts';
-import { columnStatistics, countsOf, hasEdgeWeights } from '../datasets/ready-dataset.ts';
+import { columnStatistics, countsOf, hasEdgeWeights, linksOf } from '../datasets/ready-dataset.ts';
 import type { CoreAddon, ModelOptions } from '../native/contract.ts';
 import { loadCore } from '../native/load.ts';
 import { memoryViolations } from '../plan/plan.ts';
@@ -77,6 +77,8 @@ function resolveOrThrow(
     ...host,
     pluginFile: pluginFilesIn(host.pluginsDir),
     numNodes: ready?.numNodes ?? null,
+    numEdges: ready?.numEdges ?? null,
+    ...(ready === null ? {} : { links: linksOf(ready) }),
     trainNodes: ready?.numTrain ?? null,
     valNodes: ready?.numVal ?? null,
     ...(ready === null ? {} : { targets: { task: ready.task, count: ready.numClasses } }),

@@ -54,6 +54,13 @@ export const evalMetrics = [
   'AVERAGE_PRECISION',
   'MAE',
   'RMSE',
+  'MRR',
+  'HITS_1',
+  'HITS_3',
+  'HITS_10',
+  'HITS_20',
+  'HITS_50',
+  'HITS_100',
 ] as const;
 
 export const queueSides = ['ENQUEUE', 'DEQUEUE'] as const;

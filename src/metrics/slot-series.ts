@@ -1,4 +1,5 @@
 import { jobStates } from '../records/job-record.ts';
+import { baseNameOf } from '../spec/metrics.ts';
 import { slotFamilies, stageBounds } from './families.ts';
 import {
   batchEvents,
@@ -101,7 +102,8 @@ export class SlotSeries {
     if (input.loss !== null) series.set('gnnd_loss', slot, input.loss);
     for (const split of splits) {
       for (const { name, value } of input.evaluated[split] ?? []) {
-        const metric = evalMetrics.find((known) => known === name.toUpperCase());
+        const base = baseNameOf(name).toUpperCase();
+        const metric = evalMetrics.find((known) => known === base);
         if (metric === undefined) continue;
         series.set('gnnd_eval_metric', { ...slot, split, metric }, value);
       }

@@ -8,7 +8,6 @@ import type {
 import type { JobSpec } from '../spec/job-spec.ts';
 import { edgeWeightsOf } from './job-layout.ts';
 import type { JobLayout } from './plan-kind.ts';
-import { rankedBytesOf } from './ranking.ts';
 
 /** How a job's evaluations are cut, and where their hidden rows lie: from spec and sizes alone. */
 
@@ -19,23 +18,33 @@ export interface EvaluationPlan extends EvaluationSizes {
 
 export function evaluationPlanOf(
   native: CoreAddon,
-  { model, manifest }: JobLayout,
+  layout: JobLayout,
   {
     spec,
     dataset: { counts },
     cacheFolder,
   }: { spec: JobSpec; dataset: { counts: DatasetCounts }; cacheFolder: string },
 ): EvaluationPlan {
-  const ranked = rankedBytesOf(spec, counts) > 0;
-  const sampled = spec.evaluation.method === 'SAMPLED';
-  const { widths } = manifest;
-  const sizes = native.evaluationSizes({ counts, model, sampled, ranked, widths });
+  const sizes = evaluationSizesOf(native, layout, spec, counts);
   const { scratchBytes, keptBytes, inMemory } = scratchOf(spec, sizes);
   return {
     ...sizes,
     scratchBytes: scratchBytes + keptBytes,
     scratchFolder: inMemory ? '' : cacheFolder,
   };
+}
+
+export function evaluationSizesOf(
+  native: Pick<CoreAddon, 'evaluationSizes'>,
+  { model, manifest: { widths }, judged: { val, test, rankedBytes } }: JobLayout,
+  { evaluation }: Pick<JobSpec, 'evaluation'>,
+  counts: DatasetCounts,
+): EvaluationSizes {
+  const sampled = evaluation.method === 'SAMPLED';
+  const ranked = rankedBytes > 0;
+  return native.evaluationSizes({
+    ...{ counts: { ...counts, val, test }, model, sampled, ranked, widths },
+  });
 }
 
 /** Scratch that all Trainers share, and whether it lies in memory. */

@@ -2,13 +2,15 @@ import type { CoreAddon, DatasetCounts, OutputChoice, SegmentSpec } from '../nat
 import type { InferencePlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { EvaluationPlan } from './evaluation-plan.ts';
-import type {
-  Batches,
-  JobLayout,
-  MemoryFacts,
-  OwnMemory,
-  PlanKind,
-  SegmentRequest,
+import {
+  type Batches,
+  type JobLayout,
+  type MemoryFacts,
+  noLinks,
+  nothingJudged,
+  type OwnMemory,
+  type PlanKind,
+  type SegmentRequest,
 } from './plan-kind.ts';
 import { executorRows, untrained } from './training-segment.ts';
 
@@ -19,6 +21,8 @@ export function infer(batches: Batches): PlanKind {
     // Another dataset than that of the training may have other classes.
     outDim: ({ inference }) => inference.classes,
     items: (_, { train }) => train,
+    links: () => noLinks,
+    judged: () => nothingJudged,
     crew: ({ resources }) => ({ samplers: 0, trainers: resources.devices }),
     // Predictions are computed on the host, and there is nothing to say.
     pinned: () => ({ rows: 0, bytes: 0, reason: '' }),

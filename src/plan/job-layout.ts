@@ -11,7 +11,8 @@ import type {
 import { mayCache } from '../spec/cache-spec.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { kindOf } from '../spec/model-kinds.ts';
-import type { BatchSpec, JobLayout, PlanKind, SizesAddon } from './plan-kind.ts';
+import { reads } from '../spec/spec-parts.ts';
+import type { BatchSpec, JobLayout, LinkCounts, PlanKind, SizesAddon } from './plan-kind.ts';
 import { rowValueBytes } from './row-sizes.ts';
 
 /** What a job's spec means in native terms: options and sizes. */
@@ -24,19 +25,24 @@ export function layoutOf(
   native: SizesAddon,
   spec: JobSpec,
   counts: DatasetCounts,
+  links: LinkCounts = kind.links(spec, counts),
 ): JobLayout {
   const model = modelOptionsOf(kind, spec, counts);
-  const sampling = samplingOf(spec);
+  const sampling = samplingOf(spec, links);
   const isScript = spec.model.type === 'TORCHSCRIPT';
   const manifest = isScript ? unknownManifest : native.modelManifest(model);
   const slotBytes = kind.batches.slotBytes(native, counts, sampling);
   const sizes = { parameterFloats: manifest.numFloats, slotBytes };
+  const items = kind.items(spec, counts, links);
   return {
     model,
     sampling,
     manifest,
+    items,
+    links,
+    judged: kind.judged(spec, counts, links),
     // A dataset that is only predicted may have no training nodes.
-    batchesPerEpoch: Math.max(1, Math.ceil(kind.items(spec, counts) / spec.training.batchSize)),
+    batchesPerEpoch: Math.max(1, Math.ceil(items / spec.training.batchSize)),
     slotBytes,
     memory: jobMemoryOf(native, { spec, counts, model }, sizes),
   };
@@ -51,6 +57,7 @@ export function modelOptionsOf(
     ...spec.model,
     inDim: counts.numFeatures,
     outDim: outDim(spec, counts),
+    head: reads(spec, 'links') ? spec.links.head : null,
     ...batches.propagated(spec.propagation),
   };
 }
@@ -70,18 +77,7 @@ export function jobMemoryOf(
   });
 }
 
-/** Of jobs whose items are nodes. */
-const noLinks: LinkOptions = {
-  count: 0,
-  method: 'UNIFORM',
-  negatives: 1,
-  known: 'ALLOW',
-  exclude: 'BATCH',
-  symmetric: false,
-  given: false,
-};
-
-function samplingOf(spec: JobSpec): SamplingOptions {
+function samplingOf(spec: JobSpec, links: LinkCounts): SamplingOptions {
   const { algorithm, fanouts, walk, plugin } = spec.sampling;
   const walkHops = Array<number>(spec.model.layers).fill(walk.neighbors);
   return {
@@ -90,8 +86,16 @@ function samplingOf(spec: JobSpec): SamplingOptions {
     batchSize: spec.training.batchSize,
     edgeWeights: plugin.weights ? 'GIVEN' : edgeWeightsOf(spec.sampling, spec.model.type),
     hotRanks: mayCache(spec),
-    links: noLinks,
+    links: linkOptionsOf(spec, links),
   };
+}
+
+/** How batches of links come about; a count of 0 says that items are nodes. */
+function linkOptionsOf({ links }: JobSpec, { train, symmetric }: LinkCounts): LinkOptions {
+  const { exclude, negatives, targets } = links;
+  const { method, count, known } = negatives;
+  const given = targets === 'DATASET';
+  return { count: train, method, negatives: count, known, exclude, symmetric, given };
 }
 
 /** Edge weights that records carry; a plug-in states its own. */
@@ -116,4 +120,10 @@ export function optimizerOf(spec: JobSpec, layout: JobLayout): TrainerOptions['o
       epochs,
     },
   };
+}
+
+/** What Trainers compute of links; read where the model has a head. */
+export function linkTrainingOf({ links }: JobSpec): TrainerOptions['links'] {
+  const { loss, temperature, evaluation } = links;
+  return { loss, temperature, negatives: evaluation.negatives, count: evaluation.count };
 }

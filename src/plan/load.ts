@@ -2,7 +2,7 @@ import type { DatasetCounts, SegmentSpec } from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { blocks } from './blocks.ts';
 import { queuePart } from './memory-parts.ts';
-import type { PlanKind, SegmentRequest } from './plan-kind.ts';
+import { noLinks, nothingJudged, type PlanKind, type SegmentRequest } from './plan-kind.ts';
 import { commonSegment, executorRows, untrained } from './training-segment.ts';
 
 /** Lending batches to a process of the user's: one device lends, and the others sample. */
@@ -10,6 +10,8 @@ export const load: PlanKind = {
   batches: blocks,
   outDim: (_, { numClasses }) => Math.max(1, numClasses),
   items: itemsOf,
+  links: () => noLinks,
+  judged: () => nothingJudged,
   crew: ({ placement }) => ({ samplers: placement.samplers, trainers: 1 }),
   // Readers gather rows by themselves.
   pinned: () => ({ rows: 0, bytes: 0, reason: '' }),
@@ -29,12 +31,11 @@ const parameterFloats = 16;
 
 /** A segment whose steps are single batches, without evaluations. */
 export function loadSegment(request: SegmentRequest, numSlots: number): SegmentSpec {
-  const { spec, counts } = request;
+  const { spec } = request;
   return {
     ...commonSegment(request),
     ...blocks.segment(request, numSlots, 0),
     ...untrained,
-    trainNodes: itemsOf(spec, counts),
     epochs: spec.training.epochs,
     firstEpoch: spec.load.firstEpoch,
     numSlots,

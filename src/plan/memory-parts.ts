@@ -18,10 +18,12 @@ export function rowBytesOf(
 }
 
 /** Rows that one batch reads at most. */
-export function batchRowsOf(layout: JobLayout, numNodes: number): number {
-  const { fanouts, batchSize } = layout.sampling;
-  let frontier = batchSize;
-  let rows = batchSize;
+export function batchRowsOf({ sampling }: JobLayout, numNodes: number): number {
+  const { fanouts, batchSize, links } = sampling;
+  // Both ends of each link, and its negatives.
+  const seeds = links.count === 0 ? batchSize : batchSize * (2 + links.negatives);
+  let frontier = seeds;
+  let rows = seeds;
   for (const fanout of fanouts) {
     frontier *= fanout;
     rows += frontier;

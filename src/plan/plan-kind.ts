@@ -18,6 +18,12 @@ export interface JobLayout {
   readonly sampling: SamplingOptions;
   /** The model's tensors; none for a TORCHSCRIPT model that was not probed yet. */
   readonly manifest: ModelManifest;
+  /** Items of an epoch: nodes that become seeds, or pairs of nodes. */
+  readonly items: number;
+  /** Links that the job learns and is judged by; at most, until they were counted. */
+  readonly links: LinkCounts;
+  /** What evaluations judge. */
+  readonly judged: Judged;
   /** Number of batches of an epoch, M. */
   readonly batchesPerEpoch: number;
   /** Virtual bytes of a slot: the largest record the job can make. */
@@ -25,6 +31,29 @@ export interface JobLayout {
   /** Bytes of its parts, as far as they follow from the job's shape. */
   readonly memory: JobMemory;
 }
+
+/** Pairs of a job's graph; none where its items are nodes. */
+export interface LinkCounts {
+  readonly train: number;
+  readonly val: number;
+  readonly test: number;
+  /** Whether the graph has each edge in both directions, so that a pair is two of them. */
+  readonly symmetric: boolean;
+}
+
+/** What evaluations judge a model by: nodes, or links. */
+export interface Judged {
+  readonly val: number;
+  readonly test: number;
+  /** Integers that a chunk counts beside its sums. */
+  readonly chunkCounts: number;
+  /** Bytes of the scores that are kept to rank them all; 0: they are not ranked. */
+  readonly rankedBytes: number;
+}
+
+export const nothingJudged: Judged = { val: 0, test: 0, chunkCounts: 0, rankedBytes: 0 };
+
+export const noLinks: LinkCounts = { train: 0, val: 0, test: 0, symmetric: false };
 
 /** A job, and the crew for which a segment is made. */
 export interface SegmentRequest {
@@ -38,7 +67,7 @@ export interface SegmentRequest {
 /** The parts of a spec that say what a batch takes. */
 export type BatchSpec = Pick<
   JobSpec,
-  'kind' | 'model' | 'propagation' | 'training' | 'sampling' | 'inference'
+  'kind' | 'task' | 'links' | 'model' | 'propagation' | 'training' | 'sampling' | 'inference'
 >;
 
 /** The native functions that say how large things are. */
@@ -79,8 +108,11 @@ export interface PlanKind {
   readonly batches: Batches;
   /** Number of outputs of the model. */
   outDim(spec: BatchSpec, counts: DatasetCounts): number;
-  /** How many items an epoch has: nodes that become seeds. */
-  items(spec: JobSpec, counts: DatasetCounts): number;
+  /** How many items an epoch has. */
+  items(spec: JobSpec, counts: DatasetCounts, links: LinkCounts): number;
+  /** Links that the job has at most, before they were counted. */
+  links(spec: JobSpec, counts: DatasetCounts): LinkCounts;
+  judged(spec: JobSpec, counts: DatasetCounts, links: LinkCounts): Judged;
   /** How many processes of each role there are at most; standby Trainers are Trainers. */
   crew(spec: JobSpec): Crew;
   ownMemory(spec: JobSpec, layout: JobLayout, facts: MemoryFacts): OwnMemory;

@@ -20,7 +20,7 @@ export {
 } from './evaluation-plan.ts';
 export { type CachedRows, historyOptionsOf, isHistoryWarm, noCachedRows } from './history.ts';
 export { infer, inferencePlanOf, inferenceSegment, nodesOf, outputsOf } from './infer.ts';
-export { layoutOf, optimizerOf } from './job-layout.ts';
+export { layoutOf, linkTrainingOf, optimizerOf } from './job-layout.ts';
 export { load, loadSegment } from './load.ts';
 export { memoryPlanOf, memoryViolations, taskTopologyPlace } from './memory-plan.ts';
 export type {
@@ -33,6 +33,7 @@ export type {
 } from './plan-kind.ts';
 export { type RowPlanFacts, type RowSpec, rowPlanOf, rows } from './rows.ts';
 export { trainBlocks, trialSegment } from './train-blocks.ts';
+export { trainLinks } from './train-links.ts';
 export { trainRows } from './train-rows.ts';
 export { trainerThreads } from './trainer-threads.ts';
 export { jobSegment } from './training-segment.ts';

@@ -1,11 +1,25 @@
 import {
   countsPerClass,
   type DatasetCounts,
+  linkCounts,
   rankedColumnBytes,
   rankedEntryBytes,
 } from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { type DecidingMetric, decidingMetric } from '../spec/metrics.ts';
+import type { Judged, LinkCounts } from './plan-kind.ts';
+
+export function judgedNodes(spec: JobSpec, counts: DatasetCounts): Judged {
+  const { val, test } = counts;
+  const rankedBytes = rankedBytesOf(spec, counts);
+  return { val, test, chunkCounts: chunkCountsOf(counts), rankedBytes };
+}
+
+/** Of each link its score and that of one negative are ranked. */
+export function judgedLinks({ val, test }: LinkCounts): Judged {
+  const rankedBytes = rankedColumnBytes + 2 * Math.max(val, test) * rankedEntryBytes;
+  return { val, test, chunkCounts: linkCounts, rankedBytes };
+}
 
 /** Integers that a chunk of an evaluation counts beside its sums. */
 export function chunkCountsOf({ task, numClasses }: DatasetCounts): number {

@@ -6,12 +6,19 @@ import type { JobSpec } from '../spec/job-spec.ts';
 import { cachesBesideHistory, keepsHistory, sharesHistory } from '../spec/rules/history.ts';
 import { adapts, favours, scaleParts } from '../spec/rules/locality.ts';
 import { blocks } from './blocks.ts';
-import { scratchOf } from './evaluation-plan.ts';
+import { evaluationSizesOf, scratchOf } from './evaluation-plan.ts';
 import { noHistory } from './history.ts';
 import { batchRowsOf, cacheBytesOf, cacheParts, parameterPart, queuePart } from './memory-parts.ts';
 import { pinnedOf } from './pinned-plan.ts';
-import type { Crew, JobLayout, MemoryFacts, PlanKind, SegmentRequest } from './plan-kind.ts';
-import { rankedBytesOf } from './ranking.ts';
+import {
+  type Crew,
+  type JobLayout,
+  type MemoryFacts,
+  noLinks,
+  type PlanKind,
+  type SegmentRequest,
+} from './plan-kind.ts';
+import { judgedNodes } from './ranking.ts';
 import { commonSegment } from './training-segment.ts';
 
 /** Batches of a trial: enough for medians, few enough to take no notice of. */
@@ -22,6 +29,8 @@ export const trainBlocks: PlanKind = {
   batches: blocks,
   outDim: (_, { numClasses }) => numClasses,
   items: (_, { train }) => train,
+  links: () => noLinks,
+  judged: judgedNodes,
   crew: crewOf,
   pinned: pinnedOf,
 
@@ -58,12 +67,8 @@ function evaluationParts(
 ): readonly MemoryPart[] {
   // The widths of a TorchScript model are known only once it was loaded.
   if (spec.model.type === 'TORCHSCRIPT') return [];
-  const { model, manifest } = layout;
-  const sampled = spec.evaluation.method === 'SAMPLED';
-  const { widths } = manifest;
-  const bytes = rankedBytesOf(spec, counts);
-  const ranked = bytes > 0;
-  const sizes = native.evaluationSizes({ counts, model, sampled, ranked, widths });
+  const { rankedBytes: bytes } = layout.judged;
+  const sizes = evaluationSizesOf(native, layout, spec, counts);
   const scratch = scratchOf(spec, sizes);
   return [
     {

@@ -2,7 +2,8 @@ import type { MemoryPart } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { cacheParts, parameterPart, queuePart } from './memory-parts.ts';
 import { pinnedOf } from './pinned-plan.ts';
-import type { JobLayout, PlanKind } from './plan-kind.ts';
+import { type JobLayout, noLinks, type PlanKind } from './plan-kind.ts';
+import { judgedNodes } from './ranking.ts';
 import { rowPlanOf, rows } from './rows.ts';
 
 /** Training on rows of propagated features: every device trains, and nobody samples. */
@@ -10,6 +11,8 @@ export const trainRows: PlanKind = {
   batches: rows,
   outDim: (_, { numClasses }) => numClasses,
   items: (_, { train }) => train,
+  links: () => noLinks,
+  judged: judgedNodes,
   crew: ({ resources }) => ({ samplers: 0, trainers: resources.devices }),
   pinned: pinnedOf,
 

@@ -3,7 +3,6 @@ import { sharesHistory } from '../spec/rules/history.ts';
 import { adapts, favours, scaleParts } from '../spec/rules/locality.ts';
 import { type CachedRows, historyConfigOf, noHistory } from './history.ts';
 import type { Batches, SegmentRequest } from './plan-kind.ts';
-import { chunkCountsOf, rankedBytesOf } from './ranking.ts';
 
 /** Rows for respawns of a long job; a row takes 6 KiB of the sparse segment once it is used. */
 const spareRows = 1000;
@@ -45,6 +44,7 @@ export function jobSegment(
   { numSlots, evaluation, recordBytes, cached }: JobSegmentSizes,
 ): SegmentSpec {
   const { spec } = request;
+  const { judged } = request.layout;
   const { batchesPerStep, staleness, stalenessCompensation } = spec.training;
   return {
     ...commonSegment(request),
@@ -59,8 +59,8 @@ export function jobSegment(
     maxExecutors: executorRows(request),
     evaluateEveryEpochs: spec.evaluation.everyEpochs,
     evaluationChunks: evaluation.chunks,
-    chunkCounts: chunkCountsOf(request.counts),
-    keptBytes: rankedBytesOf(spec, request.counts),
+    chunkCounts: judged.chunkCounts,
+    keptBytes: judged.rankedBytes,
     lowWater: Math.floor(numSlots / 4),
     stopPatience: spec.training.earlyStop.patienceEpochs,
     stopMinDelta: spec.training.earlyStop.minDelta,
@@ -71,7 +71,7 @@ export function jobSegment(
 }
 
 /** Sizes that a job's segment and that of its trial have in common. */
-export function commonSegment({ spec, counts, layout, deviceCount }: SegmentRequest) {
+export function commonSegment({ spec, layout, deviceCount }: SegmentRequest) {
   return {
     batchesPerEpoch: layout.batchesPerEpoch,
     slotBytes: layout.slotBytes,
@@ -81,6 +81,6 @@ export function commonSegment({ spec, counts, layout, deviceCount }: SegmentRequ
     optimizerFloats: 2 * layout.manifest.numFloats,
     numDevices: deviceCount,
     batchSize: spec.training.batchSize,
-    trainNodes: counts.train,
+    trainNodes: layout.items,
   };
 }

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { writeFileAtomic } from '../base/atomic-file.ts';
 import { messageOf } from '../base/errors.ts';
 import { fileProblem } from '../base/file-problem.ts';
@@ -73,30 +73,45 @@ export class DataWitness {
   /** Null: they are as they were made. */
   async #problemOf(paths: readonly string[], task: Task): Promise<string | null> {
     const problems: string[] = [];
-    for (const path of paths) {
-      const sha256 = digestIn(digestPath(path));
-      if (sha256 === null) return `nothing says what ${path} is to hold`;
-      const file = { name: basename(path), sha256 };
-      const folder = join(path, '..');
-      const [wrong] = await this.#wrongOnes(folder, [file], { task, elements: false });
-      if (wrong !== undefined) problems.push(`${path}: ${differenceText(wrong)}`);
+    for (const [folder, names] of namesByFolder(paths)) {
+      const files = names.map((name) => ({
+        name,
+        sha256: digestIn(digestPath(join(folder, name))),
+      }));
+      const unsaid = files.find(({ sha256 }) => sha256 === null);
+      if (unsaid !== undefined) return `nothing says what ${join(folder, unsaid.name)} is to hold`;
+      const known = files.map(({ name, sha256 }) => ({ name, sha256: sha256 ?? '' }));
+      const wrong = await this.#wrongOnes(folder, known, { task, elements: false });
+      problems.push(...wrong.map((file) => `${file.path}: ${differenceText(file)}`));
     }
     return problems.length === 0 ? null : problems.join('; ');
   }
 
   /** Notes what files that were just made hold. Rejects as `runTask` does. */
   async made(paths: readonly string[], task: Task): Promise<void> {
-    for (const path of paths) {
-      const folder = join(path, '..');
-      const [sha256 = ''] = await digestsOf(folder, [basename(path)], { task, elements: false });
-      await writeFileAtomic(digestPath(path), [`${sha256}\n`]);
-      await this.#files.remember(folder, [{ name: basename(path), sha256 }]);
+    for (const [folder, names] of namesByFolder(paths)) {
+      const digests = await digestsOf(folder, names, { task, elements: false });
+      for (const [index, name] of names.entries()) {
+        const sha256 = digests[index] ?? '';
+        await writeFileAtomic(digestPath(join(folder, name)), [`${sha256}\n`]);
+        await this.#files.remember(folder, [{ name, sha256 }]);
+      }
     }
   }
 
   #wrongOnes(folder: string, files: readonly NamedDigest[], how: Reading) {
     return this.#files.wrongOnes(folder, files, (_, names) => digestsOf(folder, names, how));
   }
+}
+
+/** A process reads the files of a folder. */
+function namesByFolder(paths: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, string[]>();
+  for (const path of paths) {
+    const folder = dirname(path);
+    found.set(folder, [...(found.get(folder) ?? []), basename(path)]);
+  }
+  return found;
 }
 
 interface Reading {

@@ -29,14 +29,17 @@ export async function prepareHotOrder(
   request: {
     readonly inputs: RankInputs;
     readonly datasetDigest: string;
+    /** What tells the graph from the dataset's own; empty: it is that. */
+    readonly graphKey: string;
     readonly folder: string;
     readonly clock: Clock;
     readonly witness: DataWitness;
   },
   options: TaskOptions,
 ): Promise<HotOrder> {
-  const { inputs, datasetDigest, folder, clock, witness } = request;
-  const path = join(folder, `${datasetDigest.slice(0, 32)}-${keyOf(inputs)}-order.npy`);
+  const { inputs, datasetDigest, graphKey, folder, clock, witness } = request;
+  const key = keyOf(inputs, graphKey);
+  const path = join(folder, `${datasetDigest.slice(0, 32)}-${key}-order.npy`);
   const runsPath = path.replace(/order\.npy$/, 'hotness.json');
   const known = (await witness.isSound([path, runsPath], options)) ? runsIn(runsPath) : null;
   if (known !== null) return { path, rankMs: 0, runs: known };
@@ -92,12 +95,16 @@ export async function prepareFavoured(
 }
 
 /** Digest of all that decides the order, the dataset aside. */
-function keyOf({ sampling, randomSeed, policy, presampleEpochs, epochs }: RankInputs): string {
+function keyOf(
+  { sampling, randomSeed, policy, presampleEpochs, epochs }: RankInputs,
+  graphKey: string,
+): string {
   // Pre-sampling favours nobody: its order is that of the job without locality.
   const { hotRanks: _, locality: __, edgeWeights: ___, ...sampled } = sampling;
   const presamples = policy === 'COMBINED' || policy === 'PRESC';
   const inputs = {
     orderVersion,
+    ...(graphKey === '' ? {} : { graphKey }),
     sampled,
     randomSeed: String(randomSeed),
     policy,

@@ -80,13 +80,21 @@ interface LoadContext {
   readonly witness: DataWitness;
   /** Same as in FeaturesRequest. */
   readonly moments: MomentsFile | null;
+  /** Null: batches are drawn from the dataset's own graph. */
+  readonly derive: DeriveGraph | null;
   readonly signal: AbortSignal;
 }
+
+/** Makes another graph of a dataset's nodes, from which batches are drawn. */
+export type DeriveGraph = (
+  dataset: DatasetLocation,
+  task: LoadTask,
+) => Promise<{ readonly location: DatasetLocation; readonly key: string }>;
 
 async function loadForAttempt(
   input: AttemptInput,
   place: TopologyPlace,
-  { native, topologies, witness, moments, signal }: LoadContext,
+  { native, topologies, witness, moments, derive, signal }: LoadContext,
 ): Promise<AttemptDataset> {
   const { spec, dataset, datasetDigest, cacheFolder, devices, logFolder } = input;
   const standardizedFolder = spec.features.standardize === 'ON' ? cacheFolder : null;
@@ -102,11 +110,16 @@ async function loadForAttempt(
   });
   const nodes = [...new Set(devices.map(({ node }) => node))];
   const features = { dataset, datasetDigest, standardizedFolder, moments };
-  const location = await loadFeatures(witness, features, taskOn(nodes[0] ?? null));
+  const loaded = await loadFeatures(witness, features, taskOn(nodes[0] ?? null));
+  const { location, key } =
+    derive === null
+      ? { location: loaded, key: '' }
+      : await derive(loaded, taskOn(nodes[0] ?? null));
   const shared = new Map<number | null, SharedTopology>();
   try {
     for (const node of nodes) {
-      const request = { ...features, place, alias, node };
+      const graph = { dataset: location, datasetDigest: `${datasetDigest}${key}` };
+      const request = { ...features, ...graph, place, alias, node };
       shared.set(node, await shareTopology(topologies, request, taskOn(node)));
     }
   } catch (error) {

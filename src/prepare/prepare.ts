@@ -6,11 +6,13 @@ export { type HotOrder, prepareFavoured, prepareHotOrder } from './hot-order.ts'
 export {
   type AttemptDataset,
   DatasetLoad,
+  type DeriveGraph,
   type FeaturesRequest,
   type LoadedDataset,
   loadDataset,
   loadFeatures,
 } from './load-dataset.ts';
+export { type MessageGraph, prepareMessageGraph } from './message-graph.ts';
 export { ModelProbe } from './model-probe.ts';
 export type {
   GivenMoments,

@@ -1,9 +1,10 @@
 import type { DatasetTask } from '../spec/job-spec.ts';
+import type { DatasetLinks } from '../spec/rules/rule.ts';
 import type { ColumnStatistics } from '../spec/standardize.ts';
 
 /** The nouns of a dataset as the daemon stores and shows them; data only. */
 
-export type { DatasetTask };
+export type { DatasetLinks, DatasetTask };
 
 export type DatasetState = 'IMPORTING' | 'READY' | 'FAILED';
 
@@ -74,6 +75,8 @@ export interface DatasetManifest {
   /** SHA-256 of the raw bytes of every array, by file name. */
   readonly sha256: Readonly<Record<string, string>>;
   readonly class_names?: readonly string[];
+  /** Links of its own that jobs may learn; absent: it has none. */
+  readonly links?: DatasetLinks;
 }
 
 /** `import.json` beside it: how it came here and what is in it, which its digest does not cover. */

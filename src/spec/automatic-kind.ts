@@ -24,13 +24,14 @@ export function automaticKind(
   return isStrict && devices > 1 && bits.size > 1 ? 'CPU' : 'CUDA';
 }
 
-type Placeable = Pick<JobSpecInput, 'kind' | 'sampling' | 'model' | 'training'>;
+type Placeable = Pick<JobSpecInput, 'kind' | 'task' | 'sampling' | 'model' | 'training'>;
 
 /** Field of a job that makes it run on the CPU alone; null: there is none. */
-export function coresAlone({ kind, sampling, model, training }: Placeable): {
+export function coresAlone({ kind, task, sampling, model, training }: Placeable): {
   readonly path: string;
   readonly value: string;
 } | null {
+  if (reads({ task }, 'links')) return { path: 'task', value: 'LINKS' };
   const algorithm = sampling?.algorithm ?? defaultOf<string>('sampling.algorithm');
   if (algorithm === 'KHOP_PLUGIN') return { path: 'sampling.algorithm', value: algorithm };
   const maxScale = sampling?.locality?.maxScale ?? 1;

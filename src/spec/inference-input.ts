@@ -2,6 +2,7 @@ import type { FieldViolation } from '../base/errors.ts';
 import type { DatasetTask, JobSpecInput } from './job-spec.ts';
 import { show } from './spec-checker.ts';
 import { type SpecLeaf, type SpecScalar, specLeaves } from './spec-fields.ts';
+import { reads } from './spec-parts.ts';
 
 /** The spec of an inference, completed by that of the job whose model predicts. */
 
@@ -52,7 +53,12 @@ export function completeInference(given: JobSpecInput, trained: TrainedFacts): C
     ...decidedBefore(given, trained.spec),
     inference: { ...given.inference, path: trained.folder, ...frozen },
   };
-  return { spec, violations: [...unwanted(given, spec), ...others(given.inference ?? {}, frozen)] };
+  const violations = [
+    ...unwanted(given, spec),
+    ...others(given.inference ?? {}, frozen),
+    ...ofLinks(given.inference ?? {}, trained),
+  ];
+  return { spec, violations };
 }
 
 function decidedBefore(given: JobSpecInput, spec: JobSpecInput): JobSpecInput {
@@ -111,6 +117,17 @@ type Frozen = Required<
     'parametersSha256' | 'classes' | 'trainedOn' | 'task'
   >
 >;
+
+/** Predictions are of nodes. */
+function* ofLinks(
+  { job = '', path = '' }: NonNullable<JobSpecInput['inference']>,
+  { spec: { task } }: TrainedFacts,
+): Generator<FieldViolation> {
+  if (!reads({ task }, 'links')) return;
+  const [field, value] = job === '' ? ['path', path] : ['job', job];
+  const why = 'has learnt links, of which this build predicts none; expected a job of task NODES';
+  yield { path: `spec.inference.${field}`, description: `${show(value)}: ${why}` };
+}
 
 /** Given fields that the checkpoint states, too, with another value. */
 function* others(given: NonNullable<JobSpecInput['inference']>, found: Frozen) {

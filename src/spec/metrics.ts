@@ -21,16 +21,31 @@ export const metricNames = [
   'average_precision',
   'mae',
   'rmse',
+  'mrr',
+  'hits_1',
+  'hits_3',
+  'hits_10',
+  'hits_20',
+  'hits_50',
+  'hits_100',
 ] as const;
 export type MetricName = (typeof metricNames)[number];
+
+/** What a job learns: what its dataset knows of nodes, or links. */
+export type LearntTask = DatasetTask | 'LINKS';
 
 /** Metric that decides unless the spec says otherwise. */
 export const usualMetric = {
   CLASSIFICATION: 'ACCURACY',
   MULTI_LABEL: 'MICRO_F1',
   REGRESSION: 'MAE',
-} as const satisfies Readonly<Record<DatasetTask, DecidingMetric>>;
+  LINKS: 'MRR',
+} as const satisfies Readonly<Record<LearntTask, DecidingMetric>>;
 
+const ofLinks = [
+  ...(['MRR', 'HITS_1', 'HITS_3', 'HITS_10', 'HITS_20', 'HITS_50', 'HITS_100'] as const),
+  ...(['ROC_AUC', 'AVERAGE_PRECISION'] as const),
+];
 const ofClasses = ['MICRO_F1', 'MACRO_F1', 'ROC_AUC', 'AVERAGE_PRECISION'] as const;
 
 /** Metric that decides on the best parameters and an early stop; specs once had none. */
@@ -39,11 +54,31 @@ export function decidingMetric({ evaluation }: JobSpec, task: DatasetTask): Deci
 }
 
 /** Metrics that evaluations of a task compute, and that may decide. */
-export const metricsOfTask: Readonly<Record<DatasetTask, readonly DecidingMetric[]>> = {
+export const metricsOfTask: Readonly<Record<LearntTask, readonly DecidingMetric[]>> = {
   CLASSIFICATION: ['ACCURACY', ...ofClasses],
   MULTI_LABEL: ofClasses,
   REGRESSION: ['MAE', 'RMSE'],
+  LINKS: ofLinks,
 };
+
+const ranks: ReadonlySet<DecidingMetric> = new Set<DecidingMetric>(
+  ofLinks.filter((name) => name === 'MRR' || name.startsWith('HITS_')),
+);
+
+/**
+ * A metric's name for people and files: lower case, and of ranks with the number of negatives that
+ * they are among, or all. MRR is `mrr@1000` and HITS_10 `hits@10@1000`.
+ */
+export function nameOf(metric: DecidingMetric, negatives: string): string {
+  const name = metric.toLowerCase();
+  return ranks.has(metric) ? `${name.replace('_', '@')}@${negatives}` : name;
+}
+
+/** What its name is without negatives: `hits_10` of `hits@10@1000`. */
+export function baseNameOf(name: string): string {
+  const ranked = /^(mrr|hits@\d+)@/.exec(name);
+  return ranked === null ? name : (ranked[1] ?? '').replace('@', '_');
+}
 
 /** Metrics of which less is better; they have the unit of the targets. */
 const errorNames: ReadonlySet<string> = new Set<MetricName>(['mae', 'rmse']);
@@ -58,7 +93,7 @@ const titles: Readonly<Record<string, string>> = {
 };
 
 export function metricTitle(name: string): string {
-  return titles[name] ?? name.replaceAll('_', ' ');
+  return titles[name] ?? name.replaceAll('_', ' ').replace(/^mrr\b/, 'MRR');
 }
 
 /** Whether a larger value is a worse one. */

@@ -14,7 +14,10 @@ const measuredModels: ReadonlySet<ModelType> = new Set([
 ]);
 
 type Facts = Pick<ResolveContext, 'hasBfloat16' | 'targets'>;
-type Spec = Pick<SpecDraft, 'kind' | 'model' | 'history' | 'placement' | 'resources' | 'training'>;
+type Spec = Pick<
+  SpecDraft,
+  'kind' | 'task' | 'model' | 'history' | 'placement' | 'resources' | 'training'
+>;
 
 /** Why a job computes in float32; null: nothing speaks against bfloat16. */
 export function whyFloat32(spec: Spec, { hasBfloat16, targets }: Facts): string | null {
@@ -26,7 +29,7 @@ export function whyFloat32(spec: Spec, { hasBfloat16, targets }: Facts): string 
   if (!measuredModels.has(model.type)) {
     return `what bfloat16 costs a ${model.type} was not measured`;
   }
-  if (targets?.task !== 'CLASSIFICATION') {
+  if (targets?.task !== 'CLASSIFICATION' || !reads({ task: spec.task }, 'labels')) {
     return 'what bfloat16 costs was measured for classes alone';
   }
   return null;

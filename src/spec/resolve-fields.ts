@@ -55,8 +55,8 @@ function resolveLeaf(
   value: SpecValue | undefined,
   { check, given, ceilings }: Resolving,
 ): SpecValue {
-  const { owner } = leaf;
-  if (owner !== null && !isChosen(owner, given)) {
+  const owner = leaf.owners.find((each) => !isChosen(each, given));
+  if (owner !== undefined) {
     const isUnset = value === undefined || isSame(value, leaf.neutral);
     if (!isUnset && isKnown(owner, given)) {
       check.violate(`spec.${leaf.path}`, `${show(value)}: only for ${owner.name}`);

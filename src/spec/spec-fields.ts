@@ -28,8 +28,8 @@ export interface SpecLeaf {
   readonly fallback: SpecValue | undefined;
   /** Value in a resolved spec of a job that does not read the field. */
   readonly neutral: SpecValue;
-  /** Null where every job reads it. */
-  readonly owner: SpecOwner | null;
+  /** Who reads it: all of them must be so, its groups' first; none where every job reads it. */
+  readonly owners: readonly SpecOwner[];
 }
 
 /** Whoever reads a field: jobs in which an enum has one of some values. */
@@ -60,7 +60,7 @@ const zeroOf: Readonly<Record<SpecKind, SpecValue>> = {
 /** All fields, as they are nested; and their leaves, in order. */
 export const specRoot: SpecGroup = {
   key: 'spec',
-  members: membersOf(JobSpecSchema, { names: '', keys: [] }, undefined),
+  members: membersOf(JobSpecSchema, { names: '', keys: [] }, []),
 };
 export const specLeaves: readonly SpecLeaf[] = leavesOf(specRoot);
 
@@ -112,17 +112,18 @@ interface Place {
 function membersOf(
   desc: DescMessage,
   within: Place,
-  owner: SpecField['onlyFor'],
+  owners: readonly SpecOwner[],
 ): readonly SpecMember[] {
   return desc.fields.map((field): SpecMember => {
     const option = optionOf(field);
     const keys = [...within.keys, field.localName];
-    const onlyFor = option.onlyFor ?? owner;
+    const own = option.onlyFor === undefined ? [] : [ownerOf(option.onlyFor)];
+    const all = [...owners, ...own];
     if (field.fieldKind !== 'message') {
-      return leafOf(field, { names: `${within.names}${field.name}`, keys }, option, onlyFor);
+      return leafOf(field, { names: `${within.names}${field.name}`, keys }, option, all);
     }
     const place = { names: `${within.names}${field.name}.`, keys };
-    return { key: field.localName, members: membersOf(field.message, place, onlyFor) };
+    return { key: field.localName, members: membersOf(field.message, place, all) };
   });
 }
 
@@ -130,7 +131,7 @@ function leafOf(
   desc: DescField,
   { names: path, keys }: Place,
   option: SpecField,
-  onlyFor: SpecField['onlyFor'],
+  owners: readonly SpecOwner[],
 ): SpecLeaf {
   const kind = kindOf(desc);
   const isList = desc.fieldKind === 'list';
@@ -150,7 +151,7 @@ function leafOf(
     choices: desc.enum === undefined ? [] : shortNames(desc.enum),
     fallback,
     neutral,
-    owner: onlyFor === undefined ? null : ownerOf(onlyFor),
+    owners,
   };
 }
 

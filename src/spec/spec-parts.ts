@@ -2,11 +2,13 @@ import { ModelInput } from '../api/gen/gnnd/v1/field_pb.ts';
 import type { JobSpec, ModelType } from './job-spec.ts';
 import { kindOf } from './model-kinds.ts';
 
-/** Which parts of a spec a job reads, by its kind, and by what a batch of its model is. */
+/** Which parts of a spec a job reads: by its kind, what it learns, and its model's batches. */
 
 export type SpecPart =
   | 'history'
   | 'inference'
+  | 'labels'
+  | 'links'
   | 'model.normalization'
   | 'placement.samplers'
   | 'propagation'
@@ -17,9 +19,15 @@ export type SpecPart =
 const unreadByKind: Readonly<Record<string, readonly SpecPart[]>> = {
   TRAINING: ['inference'],
   // An inference has the spec of its model's job, trains nothing and draws no batch.
-  INFERENCE: ['training', 'history', 'sampling.locality', 'placement.samplers'],
+  INFERENCE: ['training', 'links', 'history', 'sampling.locality', 'placement.samplers'],
   // Somebody else trains; batches are drawn as for a training.
-  LOAD: ['training', 'history', 'sampling.locality', 'inference'],
+  LOAD: ['training', 'links', 'history', 'sampling.locality', 'inference'],
+};
+
+/** What the dataset knows of nodes, or of pairs of them. */
+const unreadByTask: Readonly<Record<string, readonly SpecPart[]>> = {
+  NODES: ['links'],
+  LINKS: ['labels', 'history', 'sampling.locality'],
 };
 
 type Why = (type: ModelType) => string;
@@ -52,12 +60,18 @@ export function whyUnread(type: ModelType, part: SpecPart): string | null {
 interface Reader {
   /** Unset: TRAINING. */
   readonly kind?: JobSpec['kind'] | undefined;
+  /** Unset: NODES. */
+  readonly task?: JobSpec['task'] | undefined;
   /** Unset: a model that reads the part. */
   readonly model?: Pick<JobSpec['model'], 'type'>;
 }
 
 /** Whether a job reads a part of its spec. */
-export function reads({ kind = 'TRAINING', model }: Reader, part: SpecPart): boolean {
+export function reads(
+  { kind = 'TRAINING', task = 'NODES', model }: Reader,
+  part: SpecPart,
+): boolean {
   const isOfKind = unreadByKind[kind]?.includes(part) !== true;
-  return isOfKind && (model === undefined || whyUnread(model.type, part) === null);
+  const isOfTask = unreadByTask[task]?.includes(part) !== true;
+  return isOfKind && isOfTask && (model === undefined || whyUnread(model.type, part) === null);
 }

@@ -72,6 +72,7 @@ export interface AttemptContext {
 /** Parts of an attempt's phases that take time of their own, for traces. */
 export type AttemptPart =
   | 'read dataset'
+  | 'split links'
   | 'propagate'
   | 'probe model'
   | 'list nodes'

@@ -31,6 +31,7 @@ import {
   evaluationSampling,
   historyOptionsOf,
   type JobLayout,
+  linkTrainingOf,
   noCachedRows,
   optimizerOf,
   torchBytesOf,
@@ -306,6 +307,7 @@ export class Crew {
           weights: spec.training.classWeights,
           balanced: spec.training.balanceClasses,
         },
+        links: linkTrainingOf(spec),
         history: historyOptionsOf(this.#options, this.#besideOwnHistory(seat.role, device)),
         rows: {
           folder: this.#options.rowsFolder,

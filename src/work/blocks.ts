@@ -1,19 +1,41 @@
 import type { CrewDevice } from '../devices/seat.ts';
-import { reservedBytesOf } from '../plan/plan.ts';
-import { type AttemptDataset, DatasetLoad, ModelProbe } from '../prepare/prepare.ts';
+import { type JobLayout, reservedBytesOf } from '../plan/plan.ts';
+import {
+  type AttemptDataset,
+  DatasetLoad,
+  type DeriveGraph,
+  ModelProbe,
+} from '../prepare/prepare.ts';
 import { timed } from '../supervisor/supervisor.ts';
 import type { WorkContext } from './context.ts';
-import type { Prepared, Sizes, TrainedMoments, WorkInput } from './preparation.ts';
+import {
+  ownGraph,
+  type Prepared,
+  type Sizes,
+  type TrainedMoments,
+  type WorkInput,
+} from './preparation.ts';
+
+/** The graph that blocks are drawn from, where it is not the dataset's own. */
+export interface BlockGraph {
+  readonly derive: DeriveGraph;
+  /** The layout by what was counted of the graph, once that is made. */
+  completed(layout: JobLayout): JobLayout;
+  /** What tells it from the dataset's own, and its files, once they are made. */
+  readonly made: Pick<Prepared, 'graphKey' | 'derivedFiles'>;
+}
 
 /** Prepares batches that are blocks, from features that may be standardised and a topology. */
 export class Blocks implements WorkInput {
   readonly #context: WorkContext;
+  readonly #graph: BlockGraph | null;
   readonly #load = new DatasetLoad();
   readonly #probe = new ModelProbe();
   #dataset: AttemptDataset | null = null;
 
-  constructor(context: WorkContext) {
+  constructor(context: WorkContext, graph: BlockGraph | null = null) {
     this.#context = context;
+    this.#graph = graph;
   }
 
   async prepare(
@@ -24,7 +46,8 @@ export class Blocks implements WorkInput {
     const { native, input, topologies, witness } = this.#context;
     const moments = (await trained?.features()) ?? null;
     if (isStopped()) return null;
-    const from = { native, topologies, witness, moments };
+    const derive = this.#graph?.derive ?? null;
+    const from = { native, topologies, witness, moments, derive };
     const read = () => this.#load.start(input, memory.topology, from);
     const dataset = await timed(this.#context, 'read dataset', read);
     if (isStopped()) {
@@ -34,8 +57,10 @@ export class Blocks implements WorkInput {
     this.#dataset = dataset;
     const topologyFds = fdsOf(dataset, input.devices);
     const topologyFd = [...topologyFds.values()][0] ?? null;
-    const complete = await this.#probe.complete(layout, { ...this.#context, topologyFd });
-    return { layout: complete, memory, dataset: dataset.location, topologyFds, rowsFolder: '' };
+    const counted = this.#graph?.completed(layout) ?? layout;
+    const complete = await this.#probe.complete(counted, { ...this.#context, topologyFd });
+    const made = { layout: complete, memory, dataset: dataset.location, topologyFds };
+    return { ...made, ...(this.#graph?.made ?? ownGraph), rowsFolder: '' };
   }
 
   reservedBytes(besideBytes: number): number {

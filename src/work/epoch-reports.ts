@@ -85,6 +85,6 @@ export class EpochReports {
   /** Metrics of the test nodes by the epoch's parameters; empty: they were not evaluated. */
   testMetricsOf(segment: SegmentHandle, epoch: number): readonly Metric[] {
     const { test } = this.#native.segmentEpoch(segment, epoch);
-    return test === null ? [] : metricsOf(test.metrics, this.#job.decides);
+    return test === null ? [] : metricsOf(test.metrics, this.#job);
   }
 }

@@ -49,6 +49,7 @@ interface RankInputs {
   readonly layout: Pick<JobLayout, 'sampling'>;
   readonly topologyFd: number | null;
   readonly memory: Pick<MemoryPlan, 'features' | 'pinned'>;
+  readonly graphKey: string;
 }
 
 /** The work whose caches these are. */
@@ -187,9 +188,9 @@ export class JobCache {
     await preparing;
   }
 
-  async #prepare({ dataset, layout, topologyFd, memory }: RankInputs): Promise<void> {
+  async #prepare({ dataset, layout, topologyFd, memory, graphKey }: RankInputs): Promise<void> {
     const context = this.#context;
-    const rank = () => this.#rank(dataset, layout.sampling, topologyFd);
+    const rank = () => this.#rank({ dataset, graphKey }, layout.sampling, topologyFd);
     this.#order = await timed(context, 'pre-sample', rank);
     const favour = () => this.#favour(dataset, layout.sampling, topologyFd);
     if (favours(this.#input.spec)) await timed(context, 'favour nodes', favour);
@@ -245,7 +246,11 @@ export class JobCache {
     this.#tier.close();
   }
 
-  #rank(dataset: DatasetLocation, sampling: SamplingOptions, topologyFd: number | null) {
+  #rank(
+    { dataset, graphKey }: Pick<RankInputs, 'dataset' | 'graphKey'>,
+    sampling: SamplingOptions,
+    topologyFd: number | null,
+  ) {
     const { spec, datasetDigest, cacheFolder } = this.#input;
     const inputs = {
       dataset,
@@ -258,7 +263,7 @@ export class JobCache {
     };
     const { clock, witness } = this.#context;
     return prepareHotOrder(
-      { inputs, datasetDigest, folder: cacheFolder, clock, witness },
+      { inputs, datasetDigest, graphKey, folder: cacheFolder, clock, witness },
       this.#taskOf('rank', topologyFd),
     );
   }

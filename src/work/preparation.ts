@@ -28,7 +28,16 @@ export interface Prepared extends Sizes {
   readonly topologyFds: ReadonlyMap<string, number>;
   /** Folder of propagated rows; empty where batches are blocks. */
   readonly rowsFolder: string;
+  /** What tells the graph of batches from the dataset's own; empty: it is that. */
+  readonly graphKey: string;
+  /** Paths of other files that were made of the dataset and that executors read. */
+  readonly derivedFiles: readonly string[];
 }
+
+export const ownGraph: Pick<Prepared, 'graphKey' | 'derivedFiles'> = {
+  graphKey: '',
+  derivedFiles: [],
+};
 
 /** Moments of the training, by which an inference standardises features and rows. */
 export type TrainedMoments = Pick<JobInference, 'features' | 'rowSource' | 'givenMoments'>;
@@ -60,13 +69,13 @@ export class DatasetCheck {
     this.#context = context;
   }
 
-  /** Rejects with a TaskError. `featuresPath` is of features made of it; empty: there are none. */
-  async check(featuresPath: string): Promise<void> {
-    this.#checking = this.#check(featuresPath);
+  /** Rejects with a TaskError. `derived` are files that were made of it. */
+  async check(derived: readonly string[]): Promise<void> {
+    this.#checking = this.#check(derived);
     await this.#checking;
   }
 
-  async #check(featuresPath: string): Promise<void> {
+  async #check(derived: readonly string[]): Promise<void> {
     const { witness, input, native } = this.#context;
     const task = {
       cores: input.devices.flatMap(({ cores }) => cores),
@@ -78,12 +87,11 @@ export class DatasetCheck {
     };
     const { dataset, datasetDigest: digest } = input;
     await witness.checkDataset({ folder: dataset.folder, digest }, task);
-    if (featuresPath === '') return;
-    if (await witness.isSound([featuresPath, momentsPath(featuresPath)], task)) return;
+    if (derived.length === 0 || (await witness.isSound(derived, task))) return;
     throw new TaskError(
       'DATASET_CORRUPT',
-      `${featuresPath} was damaged while the job read it: it is removed, and the next job makes ` +
-        'it again',
+      `${derived[0]}, or what was made with it, was damaged while the job read it: it is ` +
+        'removed, and the next job makes it again',
     );
   }
 
@@ -142,7 +150,11 @@ export class Preparation {
 
   /** Rejects unless the dataset, and what was made of it, is as it was: also once all was read. */
   checkDataset(): Promise<void> {
-    return this.#check.check(this.#made?.dataset.featuresPath ?? '');
+    if (this.#made === null) return this.#check.check([]);
+    const { dataset, derivedFiles } = this.#made;
+    const { featuresPath } = dataset;
+    const features = featuresPath === '' ? [] : [featuresPath, momentsPath(featuresPath)];
+    return this.#check.check([...features, ...derivedFiles]);
   }
 
   /** The request for a segment of so many executors. */

@@ -1,6 +1,5 @@
 import {
   counters,
-  type DecidingMetric,
   type ExecutorSnapshot,
   evaluationMetrics,
   type SegmentEpoch,
@@ -15,7 +14,7 @@ import type {
   ExecutorTimes,
   JobProgress,
 } from '../records/job-record.ts';
-import type { Metric } from '../spec/metrics.ts';
+import { type DecidingMetric, type Metric, nameOf } from '../spec/metrics.ts';
 import { scaleParts } from '../spec/rules/locality.ts';
 import { isAlive, type ProgressFacts } from '../supervisor/supervisor.ts';
 
@@ -140,6 +139,8 @@ function hitRateOf(executor: ExecutorSnapshot): number {
 export interface ReportedJob {
   readonly deviceNames: readonly string[];
   readonly decides: DecidingMetric;
+  /** What ranks are among, by which their names go; empty: there are none. */
+  readonly negatives: string;
 }
 
 /**
@@ -149,14 +150,14 @@ export interface ReportedJob {
 export function epochReportOf(
   epoch: SegmentEpoch,
   previous: SegmentEpoch | null,
-  { deviceNames, decides }: ReportedJob,
+  { deviceNames, ...naming }: ReportedJob,
   executorTimes: readonly ExecutorTimes[],
 ): EpochReport {
   const { evaluation } = epoch;
   if (epoch.ledgerDigest !== epoch.expectedLedgerDigest) {
     throw new Error(`epoch ${epoch.epoch}: the ledger shows a batch not committed exactly once`);
   }
-  const valMetrics = evaluation === null ? [] : metricsOf(evaluation.metrics, decides);
+  const valMetrics = evaluation === null ? [] : metricsOf(evaluation.metrics, naming);
   return {
     epoch: epoch.epoch,
     batches: epoch.batches,
@@ -206,12 +207,15 @@ export function accuracyIn(metrics: readonly Metric[]): number | null {
 }
 
 /** Existing metrics by name, in the order in which they are shown: the deciding one is first. */
-export function metricsOf(values: readonly number[], decides: DecidingMetric): readonly Metric[] {
-  const names = new Set([decides, ...evaluationMetrics]);
-  return [...names]
-    .map((name) => ({
-      name: name.toLowerCase(),
-      value: values[evaluationMetrics.indexOf(name)] ?? Number.NaN,
+export function metricsOf(
+  values: readonly number[],
+  { decides, negatives }: Omit<ReportedJob, 'deviceNames'>,
+): readonly Metric[] {
+  const metrics = new Set([decides, ...evaluationMetrics]);
+  return [...metrics]
+    .map((metric) => ({
+      name: nameOf(metric, negatives),
+      value: values[evaluationMetrics.indexOf(metric)] ?? Number.NaN,
     }))
     .filter(({ value }) => !Number.isNaN(value));
 }

@@ -4,6 +4,7 @@ import { timed } from '../supervisor/supervisor.ts';
 import type { WorkContext } from './context.ts';
 import {
   DatasetCheck,
+  ownGraph,
   type Prepared,
   type Sizes,
   type TrainedMoments,
@@ -24,7 +25,7 @@ export class Rows implements WorkInput {
   }
 
   async prepare(sizes: Sizes, trained: TrainedMoments | null): Promise<Prepared> {
-    await this.#check.check('');
+    await this.#check.check([]);
     const propagate = () => {
       const making = this.#make(trained);
       this.#making = making.catch(() => {});
@@ -32,7 +33,7 @@ export class Rows implements WorkInput {
     };
     const rowsFolder = await timed(this.#context, 'propagate', propagate);
     const dataset = { ...this.#context.input.dataset, featuresPath: '' };
-    return { ...sizes, dataset, topologyFds: new Map(), rowsFolder };
+    return { ...sizes, dataset, topologyFds: new Map(), ...ownGraph, rowsFolder };
   }
 
   /** The folder of the rows; rejects as `Propagations.make` does. */

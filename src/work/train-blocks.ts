@@ -1,18 +1,23 @@
 import type { SegmentSnapshot } from '../native/contract.ts';
-import { standbyRoomOf, trainBlocks, trialSegment } from '../plan/plan.ts';
+import { type PlanKind, standbyRoomOf, trainBlocks, trialSegment } from '../plan/plan.ts';
 import type { ScheduledWork } from '../scheduler/request.ts';
 import { type Calibration, type CrewParts, timingsOf } from '../supervisor/supervisor.ts';
 import { Blocks } from './blocks.ts';
 import type { WorkContext } from './context.ts';
 import { noPrediction } from './inference.ts';
+import type { WorkInput } from './preparation.ts';
 import { modelFinalizeMs, TrainingAttempt } from './training.ts';
 
 export const trainBlocksSchedule: ScheduledWork = { finalizeMs: modelFinalizeMs };
 
 /** An attempt at training on blocks: nodes are ranked for caches, and a trial measures batches. */
 export class TrainBlocksAttempt extends TrainingAttempt {
-  constructor(context: WorkContext) {
-    super(context, trainBlocks, new Blocks(context));
+  constructor(
+    context: WorkContext,
+    plan: PlanKind = trainBlocks,
+    input: WorkInput = new Blocks(context),
+  ) {
+    super(context, plan, input);
   }
 
   override async prepare(isStopped: () => boolean): Promise<boolean> {

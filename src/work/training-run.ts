@@ -5,6 +5,7 @@ import { readStartFile } from '../files/start-file.ts';
 import type { SegmentSnapshot } from '../native/contract.ts';
 import { isHistoryWarm, type JobLayout } from '../plan/plan.ts';
 import type { JobProgress } from '../records/job-record.ts';
+import { negativesOf } from '../spec/learnt.ts';
 import { decidingMetric } from '../spec/metrics.ts';
 import {
   CheckpointError,
@@ -51,7 +52,8 @@ export class TrainingRun implements RunningWork {
     this.#deviceNames = context.input.devices.map(({ name }) => name);
     const { spec, dataset } = context.input;
     const decides = decidingMetric(spec, dataset.counts.task);
-    this.#reports = new EpochReports(context.native, { deviceNames: this.#deviceNames, decides });
+    const naming = { decides, negatives: negativesOf(spec) };
+    this.#reports = new EpochReports(context.native, { deviceNames: this.#deviceNames, ...naming });
     this.#images = new Images(context, options.crew.segment);
   }
 

@@ -15,6 +15,7 @@ import {
   rows,
   type SizesAddon,
   trainBlocks,
+  trainLinks,
   trainRows,
 } from '../plan/plan.ts';
 import type { MemoryPlan, RowPlan } from '../records/memory-plan.ts';
@@ -29,9 +30,10 @@ import { LoadAttempt, loadSchedule } from './load.ts';
 import type { WorkInput } from './preparation.ts';
 import { Rows } from './rows.ts';
 import { TrainBlocksAttempt, trainBlocksSchedule } from './train-blocks.ts';
+import { TrainLinksAttempt } from './train-links.ts';
 import { TrainRowsAttempt, trainRowsSchedule } from './train-rows.ts';
 
-/** What a job does: it trains on blocks or on rows, predicts with a trained model, or lends. */
+/** What a job does: it trains on blocks, links or rows, predicts with a model, or lends. */
 export interface Work {
   readonly schedule: ScheduledWork;
   /** The job in native terms. Throws with native code SPEC_INVALID when a bound does not fit. */
@@ -52,6 +54,12 @@ const training: Kind = {
   plan: trainBlocks,
   schedule: trainBlocksSchedule,
   attempt: (context) => new TrainBlocksAttempt(context),
+};
+
+const trainingOnLinks: Kind = {
+  plan: trainLinks,
+  schedule: trainBlocksSchedule,
+  attempt: (context) => new TrainLinksAttempt(context),
 };
 
 const trainingOnRows: Kind = {
@@ -92,9 +100,10 @@ export function rowPlanOfJob(spec: RowSpec, facts: RowPlanFacts): RowPlan {
 }
 
 /** Chooses by the spec. */
-function chosen({ kind, model }: Pick<JobSpec, 'kind' | 'model'>): Kind {
+function chosen({ kind, task, model }: Pick<JobSpec, 'kind' | 'task' | 'model'>): Kind {
   if (kind === 'LOAD') return lending;
   const isOnRows = reads({ model }, 'propagation');
+  if (reads({ kind, task }, 'links')) return trainingOnLinks;
   if (reads({ kind }, 'training')) return isOnRows ? trainingOnRows : training;
   return isOnRows ? inferringRows : inferringBlocks;
 }

@@ -1,5 +1,6 @@
 import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
 import { Prefetch, Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
+import { JobTask } from '../../src/api/gen/gnnd/v1/links_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { Expansion, SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import {
@@ -95,6 +96,22 @@ export const historyOfAllLevels: SpecInit = {
     levels: [1, 2],
     maxBytes: 40_000n,
   },
+};
+
+/** Pairs of cora's 5,278 links: as many batches as of its training nodes. */
+export const links: SpecInit = {
+  ...common,
+  task: JobTask.LINKS,
+  links: {
+    split: { validation: 0.05, test: 0.1, randomSeed: 3n },
+    negatives: { count: 2 },
+    evaluation: { count: 100 },
+  },
+  model: sage,
+  sampling: { fanouts: [5, 5] },
+  features: { standardize: Standardize.ON },
+  cache: { ratio: 0.1, standbyRatio: 0.3 },
+  training: { ...training, batchSize: 129, epochs: 12, staleness: 1, batchesPerStep: 2 },
 };
 
 const besideACache: SpecInit = {

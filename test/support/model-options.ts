@@ -17,6 +17,7 @@ export function modelOptions(
     variant: 'NONE',
     hopLayers: 0,
     hopHiddenDim: 0,
+    head: null,
     numOperators: 0,
     numHops: 0,
     ...changes,

@@ -15,7 +15,7 @@ export function contextOf(changes: Partial<ResolveContext> = {}): ResolveContext
     deviceNames,
     deviceCores: deviceNames.map(() => 1),
     matrixLibrary: 'ONEDNN',
-    ...{ numNodes: null, trainNodes: null, valNodes: null, hasEdgeWeights: null },
+    ...{ numNodes: null, numEdges: null, trainNodes: null, valNodes: null, hasEdgeWeights: null },
     pluginFile: noPlugins,
     ...changes,
   };

@@ -25,6 +25,7 @@ import {
   everything,
   historyOfAllLevels,
   historyOfOneLevel,
+  links,
   localityOfGcn,
   localityOfSage,
   patienceEpochs,
@@ -70,6 +71,7 @@ describe.each([
   ['S = 0 in bfloat16, with evaluations on samples', serial],
   ['a history of one level, a step a batch', historyOfOneLevel],
   ['a history of all levels, three batches a step, a small buffer', historyOfAllLevels],
+  ['links, two negatives each', links],
   ['favoured neighbours, GraphSAGE', localityOfSage],
   ['favoured neighbours, GCN, a whole hop between, each node once', localityOfGcn],
 ])('%s', (_, spec) => {

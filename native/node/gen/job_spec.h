@@ -121,7 +121,8 @@ inline constexpr auto kNames<LinkLoss> = NamesOf<LinkLoss>("LinkLoss", {
     {"SOFTMAX", LinkLoss{4}}});
 
 template <>
-inline constexpr auto kNames<EvaluationNegatives> = NamesOf<EvaluationNegatives>("EvaluationNegatives", {
+inline constexpr auto kNames<EvaluationNegatives> =
+    NamesOf<EvaluationNegatives>("EvaluationNegatives", {
     {"AUTO", EvaluationNegatives{1}},
     {"KEYED", EvaluationNegatives{2}},
     {"ALL", EvaluationNegatives{3}},

@@ -153,14 +153,15 @@ function valueAt(values: unknown, path: string): unknown {
 }
 
 /** Models over rows have no sampling of their own, and others no propagation. */
-function isRead({ owner, path }: SpecLeaf, values: unknown): boolean {
+function isRead({ owners, path }: SpecLeaf, values: unknown): boolean {
   if (valueAt(values, path) === undefined) return false;
   if (path.startsWith('sampling.') && isOwned(leafAt('propagation.hops'), values)) return false;
-  return owner === null || isOwned({ owner }, values);
+  return owners.length === 0 || isOwned({ owners }, values);
 }
 
-function isOwned({ owner }: Pick<SpecLeaf, 'owner'>, values: unknown): boolean {
-  return owner?.values.includes(String(valueAt(values, owner.path))) === true;
+function isOwned({ owners }: Pick<SpecLeaf, 'owners'>, values: unknown): boolean {
+  const isChosen = owners.map(({ path, values: of }) => of.includes(String(valueAt(values, path))));
+  return isChosen.length > 0 && isChosen.every(Boolean);
 }
 
 function explain(document: Document, path: readonly string[], leaf: SpecLeaf): void {

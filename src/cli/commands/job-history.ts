@@ -7,7 +7,7 @@ import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
 import { makeFolder } from '../../base/atomic-file.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { counted } from '../../spec/counted.ts';
-import { metricNames } from '../../spec/metrics.ts';
+import { baseNameOf, metricNames } from '../../spec/metrics.ts';
 import { collectPages } from '../read/pages.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
@@ -104,9 +104,14 @@ interface Metrics {
   readonly others: readonly string[];
 }
 
+const names: readonly string[] = metricNames;
+
 function metricsIn(reports: readonly EpochReport[]): Metrics {
   const found = new Set(reports.flatMap(({ valMetrics }) => valMetrics.map(({ name }) => name)));
-  const others = metricNames.filter((name) => name !== 'accuracy' && found.has(name));
+  const placeOf = (name: string) => names.indexOf(baseNameOf(name));
+  const others = [...found]
+    .filter((name) => name !== 'accuracy')
+    .sort((one, other) => placeOf(one) - placeOf(other));
   return { isAccuracy: found.size === 0 || found.has('accuracy'), others };
 }
 

@@ -14,7 +14,8 @@ const missing = (text: string): Meaning => ({ missing: text });
 
 const learnt =
   'what is learnt of a node belongs to the dataset (gnnctl dataset import SOURCE ' +
-  '--task regression, or multi_label), and the loss follows from it; link prediction and whole graphs are not there';
+  '--task regression, or multi_label), and the loss follows from it; spec.task LINKS learns ' +
+  'links, with a loss of its own (docs/links.md); whole graphs are not there';
 const ownModel = 'a model of yours can be a TorchScript file (type TORCHSCRIPT, docs/plugins.md)';
 const fromDataset = 'nothing to set: it follows from the dataset';
 const oneType = 'graphs have one type of node and one type of edge';
@@ -45,7 +46,7 @@ const keys: readonly (readonly [words: string, meaning: Meaning])[] = [
   ['jk skip skipconnection', field('model.residual')],
   ['normalizefeatures scalefeatures', field('features.standardize')],
   ['evalevery evalsteps valevery', field('evaluation.every_epochs')],
-  ['task tasktype objective problemtype loss lossfn criterion', missing(learnt)],
+  ['tasktype objective problemtype loss lossfn criterion', missing(learnt)],
   ['metrics monitor scoring evalmetric', field('evaluation.metric')],
   ['aggr aggregator aggregation', missing('GRAPHSAGE takes the mean; other sums are other types')],
   ['inchannels infeats numfeatures inputdim outchannels', missing(fromDataset)],
@@ -54,7 +55,8 @@ const keys: readonly (readonly [words: string, meaning: Meaning])[] = [
   ['metapath metapaths relations edgetypes nodetypes', missing(oneType)],
   ['gpu gpus numgpus cuda device accelerator', missing(noDeviceChoice)],
   ['numworkers workers', missing('placement.policy decides how many devices sample')],
-  ['split splits trainmask valmask testmask', missing('splits belong to the dataset')],
+  ['split splits trainmask valmask testmask', missing('splits of nodes belong to the dataset')],
+  ['negsampling negsamplingratio numnegs', field('links.negatives.count')],
   ['shuffle', missing('every epoch is a new permutation, keyed by training.random_seed')],
   ['resume saveevery checkpointevery', field('checkpoint.every_epochs')],
   ['warmstart initfrom pretrained', missing('gnnctl job create --from JOB@best begins with them')],
@@ -80,6 +82,10 @@ const values: Readonly<Record<string, readonly (readonly [words: string, hint: s
     ['false no none', 'did you mean OFF?'],
   ],
   EvaluationMethod: [['full fullgraph', 'did you mean EXACT?']],
+  JobTask: [
+    ['link linkprediction edge edgeprediction', 'did you mean LINKS?'],
+    ['classification multilabel regression node nodeclassification', 'did you mean NODES?'],
+  ],
 };
 
 const meanings = new Map(

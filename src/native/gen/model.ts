@@ -22,6 +22,8 @@ export type Normalization = 'NONE' | 'L2' | 'LAYER';
 
 export type ModelVariant = 'NONE' | 'FUSED' | 'CONCAT' | 'GATED' | 'DAC24';
 
+export type LinkHead = 'DOT' | 'COSINE' | 'DISTMULT' | 'BILINEAR' | 'MLP';
+
 export type Precision = 'AUTO' | 'FLOAT32' | 'BFLOAT16' | 'TF32';
 
 export interface ScriptSource {
@@ -46,6 +48,8 @@ export interface ModelOptions {
   readonly hopHiddenDim: number;
   readonly inDim: number;
   readonly outDim: number;
+  /** Over pairs of rows; null: nodes are learnt. */
+  readonly head: LinkHead | null;
   /** Of rows; else 0. */
   readonly numOperators: number;
   /** Of rows; else 0. */

@@ -100,8 +100,11 @@ export const rankedColumnBytes = 16;
 /** Integers that a chunk of an evaluation counts for a class or a label. */
 export const countsPerClass = 3;
 
+/** Integers that a chunk of an evaluation of links counts. */
+export const linkCounts = 6;
+
 /** Index of the metrics of an evaluation. */
-export const evaluationMetrics = ['ACCURACY', 'MICRO_F1', 'MACRO_F1', 'ROC_AUC', 'AVERAGE_PRECISION', 'MAE', 'RMSE'] as const;
+export const evaluationMetrics = ['ACCURACY', 'MICRO_F1', 'MACRO_F1', 'ROC_AUC', 'AVERAGE_PRECISION', 'MAE', 'RMSE', 'MRR', 'HITS_1', 'HITS_3', 'HITS_10', 'HITS_20', 'HITS_50', 'HITS_100'] as const;
 
 /** An open segment; closed explicitly. */
 export interface SegmentHandle {
@@ -129,7 +132,14 @@ export type DecidingMetric =
   | 'ROC_AUC'
   | 'AVERAGE_PRECISION'
   | 'MAE'
-  | 'RMSE';
+  | 'RMSE'
+  | 'MRR'
+  | 'HITS_1'
+  | 'HITS_3'
+  | 'HITS_10'
+  | 'HITS_20'
+  | 'HITS_50'
+  | 'HITS_100';
 
 export interface SlotOptions {
   readonly batchesPerStep: number;

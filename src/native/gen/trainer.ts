@@ -125,7 +125,19 @@ export interface TrainerOptions {
   readonly prediction: PredictionOptions;
   readonly history: HistoryOptions;
   readonly classWeighting: ClassWeighting;
+  readonly links: LinkTrainingOptions;
 }
+
+export interface LinkTrainingOptions {
+  readonly loss: LinkLoss;
+  readonly temperature: number;
+  readonly negatives: EvaluationNegatives;
+  readonly count: number;
+}
+
+export type LinkLoss = 'BCE' | 'BCE_BALANCED' | 'BPR' | 'SOFTMAX';
+
+export type EvaluationNegatives = 'AUTO' | 'KEYED' | 'ALL' | 'DATASET';
 
 export interface TrainerFunctions {
   /** Loads a user's model and tries it on a tiny block of each layer: for child processes. */

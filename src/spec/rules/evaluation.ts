@@ -1,4 +1,5 @@
 import type { SpecDraft } from '../job-spec.ts';
+import { learntTask } from '../learnt.ts';
 import { isError, metricsOfTask, usualMetric } from '../metrics.ts';
 import { defaultOf } from '../spec-fields.ts';
 import { reads } from '../spec-parts.ts';
@@ -22,6 +23,7 @@ export const evaluationRule: Rule = (spec, facts) => {
   checkFanouts(given, spec, facts);
   if (asked === 'AUTO') {
     const fits =
+      reads(spec, 'links') ||
       !reads({ model }, 'sampling') ||
       hiddenBytes(model, context.numNodes ?? 0) <= evaluation.maxBytes;
     evaluation.method = fits ? 'EXACT' : 'SAMPLED';
@@ -36,18 +38,20 @@ function resolveMetric(spec: SpecDraft, { check, context }: RuleFacts): void {
   const { kind, evaluation, training } = spec;
   const { targets } = context;
   if (targets === undefined || !reads({ kind }, 'training')) return;
-  const metric = evaluation.metric === 'AUTO' ? usualMetric[targets.task] : evaluation.metric;
+  const task = learntTask(spec, targets.task);
+  const metric = evaluation.metric === 'AUTO' ? usualMetric[task] : evaluation.metric;
   evaluation.metric = metric;
   const { minDelta } = training.earlyStop;
   if (minDelta >= 1 && !isError(metric)) {
     const description = `${minDelta}: expected below 1, for ${metric} is a share`;
     check.violate('spec.training.early_stop.min_delta', description);
   }
-  const known = metricsOfTask[targets.task];
+  const known = metricsOfTask[task];
   if (known.includes(metric)) return;
+  const whose = task === targets.task ? "the dataset's task" : 'the task';
   check.violate(
     'spec.evaluation.metric',
-    `${metric}: expected one of ${known.join(', ')}: the dataset's task is ${targets.task}`,
+    `${metric}: expected one of ${known.join(', ')}: ${whose} is ${task}`,
   );
 }
 

@@ -1,7 +1,123 @@
-import type { Rule } from './rule.ts';
+import { formatCount } from '../counted.ts';
+import type { SpecDraft } from '../job-spec.ts';
+import { reads, whyUnread } from '../spec-parts.ts';
+import type { Rule, RuleFacts } from './rule.ts';
 
-/** Which links are learnt, and from which pairs. */
-export const linksRule: Rule = ({ task }, { check }) => {
-  if (task !== 'LINKS') return;
-  check.violate('spec.task', 'LINKS: not available in this build; expected NODES');
+/** Which links are learnt, from which pairs, and what else a job has that learns them. */
+export const linksRule: Rule = (spec, facts) => {
+  const { kind, task } = spec;
+  if (!reads({ task }, 'links')) return;
+  if (!reads({ kind, task }, 'links')) {
+    const why = `not available for ${kind} in this build; expected NODES`;
+    facts.check.violate('spec.task', `LINKS: ${why}`);
+    return;
+  }
+  resolveTargets(spec, facts);
+  resolveNegatives(spec, facts);
+  checkSplit(spec, facts);
+  checkOthers(spec, facts);
 };
+
+/** Decides whose links are learnt, where that is left open. */
+function resolveTargets({ dataset, links }: SpecDraft, { check, context }: RuleFacts): void {
+  const own = context.links ?? null;
+  if (links.targets === 'AUTO') links.targets = own === null ? 'EDGES' : 'DATASET';
+  if (links.targets !== 'DATASET') return;
+  links.split = { validation: 0, test: 0, randomSeed: '0' };
+  if (own === null) {
+    const why = `DATASET: dataset ${dataset} has none of its own; expected EDGES`;
+    if (context.links === null) check.violate('spec.links.targets', why);
+    return;
+  }
+  const { val, test } = own.in_graph;
+  if (val + test === 0 || links.allowOverlap) return;
+  const many = `${formatCount(val)} links of validation and ${formatCount(test)} of the test`;
+  const expected = 'expected true, which leaves them in, or a graph without them';
+  check.violate(
+    'spec.links.allow_overlap',
+    `false: ${many} are edges of dataset ${dataset}, so that a model is told them; ${expected}`,
+  );
+}
+
+/** Which negatives there are, and how many. */
+function resolveNegatives({ links }: SpecDraft, { check, given, context }: RuleFacts): void {
+  const { negatives, evaluation } = links;
+  const own = links.targets === 'DATASET' ? (context.links?.negatives.test ?? 0) : 0;
+  if (evaluation.negatives === 'AUTO') evaluation.negatives = own > 0 ? 'DATASET' : 'KEYED';
+  if (given.links?.negatives?.known === undefined) {
+    const isOfBatch = negatives.method === 'JOINT' || negatives.method === 'IN_BATCH';
+    negatives.known = isOfBatch ? 'MASK' : 'ALLOW';
+  }
+  const path = 'spec.links.evaluation.count';
+  if (check.failed(path)) return;
+  if (evaluation.negatives === 'ALL') {
+    const asked = given.links?.evaluation?.count ?? 0;
+    if (asked !== 0) check.violate(path, `${asked}: expected none for ALL, which has all nodes`);
+    evaluation.count = 0;
+  } else if (evaluation.negatives === 'DATASET') {
+    const asked = given.links?.evaluation?.count ?? own;
+    if (own === 0) {
+      const why = 'DATASET: there are no negatives beside its links; expected KEYED or ALL';
+      check.violate('spec.links.evaluation.negatives', why);
+    } else if (asked !== own) check.violate(path, `${asked}: the dataset has ${own} of each link`);
+    evaluation.count = own;
+  } else if (evaluation.count === 0) {
+    check.violate(path, `0: only for ALL; expected how many negatives each link has`);
+  }
+}
+
+function checkSplit({ links }: SpecDraft, { check, context }: RuleFacts): void {
+  if (links.targets === 'DATASET') return;
+  const { validation, test } = links.split;
+  const path = 'spec.links.split';
+  if (check.failed(`${path}.validation`) || check.failed(`${path}.test`)) return;
+  if (validation + test >= 1) {
+    const why = `validation ${validation} and test ${test} leave nothing to learn from`;
+    check.violate(`${path}.validation`, `${why}; expected less than 1 together`);
+    return;
+  }
+  const { numEdges } = context;
+  if (numEdges === null) return;
+  for (const part of ['validation', 'test'] as const) {
+    if (Math.floor(links.split[part] * numEdges) >= 1) continue;
+    const edges = `${formatCount(numEdges)} edges`;
+    check.violate(
+      `${path}.${part}`,
+      `${links.split[part]}: of ${edges} this is none; expected more`,
+    );
+  }
+}
+
+/** What a job has beside its links that is not computed for them. */
+function checkOthers(spec: SpecDraft, { check, given, context }: RuleFacts): void {
+  const { links, model, sampling, history, evaluation } = spec;
+  const whyNot = whyUnread(model.type, 'sampling') ?? whyUnread(model.type, 'model.normalization');
+  if (whyNot !== null) check.violate('spec.model.type', `${model.type}: ${whyNot}`);
+  if (sampling.algorithm === 'KHOP_PLUGIN' && links.exclude !== 'NONE') {
+    const why = 'a plug-in is not told which links it may not draw';
+    check.violate('spec.sampling.algorithm', `KHOP_PLUGIN: ${why}; expected links.exclude NONE`);
+  }
+  if ((given.sampling?.locality?.maxScale ?? 1) > 1) {
+    const { maxScale } = sampling.locality;
+    check.violate('spec.sampling.locality.max_scale', `${maxScale}: not with links; expected 1`);
+  }
+  if (history.staleSteps > 0) {
+    const why = 'embeddings of earlier steps saw the links of this batch; expected 0';
+    check.violate('spec.history.stale_steps', `${history.staleSteps}: ${why}`);
+  }
+  if (evaluation.method === 'SAMPLED') {
+    const why = 'links are scored by exact embeddings; expected EXACT';
+    check.violate('spec.evaluation.method', `SAMPLED: ${why}`);
+  }
+  if (links.messagesAtTest !== 'TRAIN') {
+    const why = 'not available in this build; expected TRAIN';
+    check.violate('spec.links.messages_at_test', `${links.messagesAtTest}: ${why}`);
+  }
+  if (links.negatives.method === 'IN_BATCH' && links.head === 'MLP') {
+    const why = 'a perceptron of each pair of a batch is too many; expected another head';
+    check.violate('spec.links.head', `MLP: beside negatives IN_BATCH: ${why}`);
+  }
+  if (context.numEdges === 0) {
+    check.violate('spec.dataset', `${spec.dataset}: has no edges, so that there are no links`);
+  }
+}

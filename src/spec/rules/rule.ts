@@ -2,6 +2,15 @@ import type { DatasetTask, JobSpecInput, MatrixLibrary, SpecDraft } from '../job
 import type { SpecChecker } from '../spec-checker.ts';
 import type { ColumnStatistics } from '../standardize.ts';
 
+/** Links of a dataset's own, negatives of each, and those of them that are edges of its graph. */
+export interface DatasetLinks {
+  readonly train: number;
+  readonly val: number;
+  readonly test: number;
+  readonly negatives: { readonly val: number; readonly test: number };
+  readonly in_graph: { readonly val: number; readonly test: number };
+}
+
 /** Kinds of files to load: a sampler is a shared object, a model a TorchScript module. */
 export type PluginKind = 'SAMPLER' | 'MODEL';
 
@@ -25,6 +34,10 @@ export interface ResolveContext {
   readonly matrixLibrary: MatrixLibrary;
   /** Nodes of the dataset; null when the dataset is not known. */
   readonly numNodes: number | null;
+  /** Edges, likewise, as a graph stores them: an undirected one twice. */
+  readonly numEdges: number | null;
+  /** Links of its own; null where it has none, unset where that is not known. */
+  readonly links?: DatasetLinks | null;
   /** Training nodes, likewise. */
   readonly trainNodes: number | null;
   /** Validation nodes, likewise. */

@@ -1,14 +1,17 @@
 import { automaticSteps } from '../batches-per-step.ts';
+import type { DatasetTask } from '../job-spec.ts';
+import { itemsOf } from '../learnt.ts';
 import { show } from '../spec-checker.ts';
 import { rangeOf } from '../spec-fields.ts';
 import { reads } from '../spec-parts.ts';
 import type { Rule } from './rule.ts';
 
 /** Resolves fields that follow from the dataset's and the host's sizes, and from the delay. */
-export const trainingRule: Rule = ({ training, model, load }, { check, given, context }) => {
+export const trainingRule: Rule = (spec, { check, given, context }) => {
+  const { training, model } = spec;
   const { deviceCores } = context;
-  const trainNodes = load.nodesFile === '' ? context.trainNodes : load.nodes;
-  training.batchSize = Math.max(1, Math.min(training.batchSize, trainNodes ?? training.batchSize));
+  const items = itemsOf(spec, context) ?? training.batchSize;
+  training.batchSize = Math.max(1, Math.min(training.batchSize, items));
   const threads = 'training.threads_per_trainer';
   const askedThreads = given.training?.threadsPerTrainer;
   const isScript = model.type === 'TORCHSCRIPT';
@@ -31,20 +34,22 @@ export const trainingRule: Rule = ({ training, model, load }, { check, given, co
 export const stepsRule: Rule = (spec, { given, context }) => {
   const { training } = spec;
   if (training.batchesPerStep !== 0) return;
-  const batches = Math.ceil((context.trainNodes ?? 0) / training.batchSize);
+  const batches = Math.ceil((itemsOf(spec, context) ?? 0) / training.batchSize);
   const { batchesPerStep, learningRate } = automaticSteps(given, spec, batches);
   training.batchesPerStep = batchesPerStep;
   training.optimizer.learningRate = learningRate;
 };
 
-/** Whoever trains learns from labels. */
-export const labelsRule: Rule = ({ kind, dataset }, { check, context }) => {
-  if (!reads({ kind }, 'training') || context.targets?.count !== 0) return;
+/** Whoever trains learns from labels, or from links. */
+export const labelsRule: Rule = ({ kind, task, dataset }, { check, context }) => {
+  if (!reads({ kind }, 'training') || !reads({ task }, 'labels')) return;
+  if (context.targets?.count !== 0) return;
   check.violate(
     'spec.dataset',
-    `${show(dataset)}: has no labels, so that nothing can be learnt on it; predict it with a ` +
-      `model that was trained elsewhere (gnnctl predict JOB --dataset ${dataset}), or import it ` +
-      'with labels and a training split',
+    `${show(dataset)}: has no labels, so that nothing can be learnt of its nodes; learn which of ` +
+      'them belong together (task LINKS, docs/links.md), predict it with a model that was ' +
+      `trained elsewhere (gnnctl predict JOB --dataset ${dataset}), or import it with labels and ` +
+      'a training split',
   );
 };
 
@@ -83,7 +88,7 @@ export const portableRule: Rule = ({ training, model }, { check, given, context 
 };
 
 /** When to stop before the last epoch: patience is spent on evaluations of validation nodes. */
-export const earlyStopRule: Rule = ({ training }, { check, given, context }) => {
+export const earlyStopRule: Rule = ({ task, training }, { check, given, context }) => {
   const { earlyStop } = training;
   const path = (field: string) => `spec.training.early_stop.${field}`;
   const { patienceEpochs, minDelta } = given.training?.earlyStop ?? {};
@@ -94,21 +99,29 @@ export const earlyStopRule: Rule = ({ training }, { check, given, context }) => 
     }
     earlyStop.minDelta = 0;
   }
-  if (isAsked && context.valNodes === 0) {
+  if (isAsked && reads({ task }, 'labels') && context.valNodes === 0) {
     const description = 'the dataset has no validation nodes, so nothing is evaluated';
     check.violate(path('patience_epochs'), `${patienceEpochs}: ${description}`);
   }
 };
 
+const ofLinks = 'links are of no class; leave it out';
+
+/** Why weights of classes mean nothing for a task; null where they do. */
+function whyWithoutClasses(task: DatasetTask | undefined): string | null {
+  if (task !== 'REGRESSION') return null;
+  return 'the dataset has numbers to regress on, which are of no class; leave it out';
+}
+
 /** Weights are of classes or labels, one each. */
-export const classWeightsRule: Rule = ({ kind, training }, { check, context }) => {
+export const classWeightsRule: Rule = ({ kind, task, training }, { check, context }) => {
   if (!reads({ kind }, 'training')) return;
   const { classWeights, balanceClasses } = training;
   const { targets } = context;
   const weights = 'spec.training.class_weights';
   const balance = 'spec.training.balance_classes';
-  if (targets?.task === 'REGRESSION') {
-    const why = 'the dataset has numbers to regress on, which are of no class; leave it out';
+  const why = reads({ task }, 'labels') ? whyWithoutClasses(targets?.task) : ofLinks;
+  if (why !== null) {
     if (classWeights.length > 0) check.violate(weights, `${classWeights.length} given: ${why}`);
     if (balanceClasses) check.violate(balance, `true: ${why}`);
     return;

@@ -27,7 +27,7 @@ test.each([
 });
 
 test.each([
-  ['task: LINK_PREDICTION', 'link prediction and whole graphs are not there'],
+  ['objective: link_prediction', 'spec.task LINKS learns links'],
   [
     'training: {loss: mse}',
     'belongs to the dataset (gnnctl dataset import SOURCE --task regression',
@@ -52,6 +52,8 @@ test.each([
   ['training: {optimizer: {type: RMSprop}}', '; not there; nearest is ADAM'],
   ['model: {type: SGConv}', '; did you mean SGC?'],
   ['model: {type: GCNN}', '; did you mean GCN?'],
+  ['task: LINK_PREDICTION', '; did you mean LINKS?'],
+  ['task: classification', '; did you mean NODES?'],
 ])('%s: %s', (text, said) => {
   expect(saidOf(text)).toContain(said);
 });

@@ -13,6 +13,7 @@ const context: ResolveContext = {
   deviceCores: Array.from({ length: 16 }, () => 1),
   matrixLibrary: 'ONEDNN',
   numNodes: 1_000_000,
+  numEdges: 9_000_000,
   trainNodes: 600_000,
   valNodes: 500,
   hasEdgeWeights: true,

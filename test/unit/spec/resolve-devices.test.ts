@@ -10,6 +10,7 @@ const context: ResolveContext = {
   deviceCores: [],
   matrixLibrary: 'ONEDNN',
   ...{ numNodes: 100_000, trainNodes: 34_693, valNodes: 500, hasEdgeWeights: true },
+  numEdges: 900_000,
   pluginFile: noPlugins,
 };
 

@@ -142,7 +142,7 @@ describe('the model', () => {
     expect(paths({ type: 'GAT', attentionDropout })).toEqual(['spec.model.attention_dropout']);
   });
 
-  const owners = `only for ${leafAt('model.heads').owner?.name}`;
+  const owners = `only for ${leafAt('model.heads').owners[0]?.name}`;
   it.each([
     ['GRAPHSAGE', {}],
     ['GCN', {}],

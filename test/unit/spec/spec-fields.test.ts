@@ -32,14 +32,18 @@ describe('the fields of a job spec', () => {
   });
 
   it('are read by jobs that another field names, with values that it has', () => {
-    for (const { path, owner } of specLeaves) {
-      if (owner === null) continue;
-      expect(owner.values.length, path).toBeGreaterThan(0);
-      expect(leafAt(owner.path).choices, path).toEqual(expect.arrayContaining([...owner.values]));
+    for (const { path, owners } of specLeaves) {
+      for (const owner of owners) {
+        expect(owner.values.length, path).toBeGreaterThan(0);
+        expect(leafAt(owner.path).choices, path).toEqual(expect.arrayContaining([...owner.values]));
+      }
     }
-    expect(leafAt('model.heads').owner?.name).toMatch(/^type GAT, .* or HOGA$/);
-    expect(leafAt('sampling.plugin.options').owner?.name).toBe('algorithm KHOP_PLUGIN');
-    expect(leafAt('model.dropout').owner?.values).not.toContain('TORCHSCRIPT');
+    const ownersOf = (path: string) => leafAt(path).owners.map(({ name }) => name);
+    expect(ownersOf('model.heads').join()).toMatch(/^type GAT, .* or HOGA$/);
+    expect(ownersOf('sampling.plugin.options')).toEqual(['algorithm KHOP_PLUGIN']);
+    expect(leafAt('model.dropout').owners[0]?.values).not.toContain('TORCHSCRIPT');
+    // Those of a group, and its own.
+    expect(ownersOf('links.temperature')).toEqual(['task LINKS', 'loss SOFTMAX']);
   });
 
   it('say their bounds', () => {

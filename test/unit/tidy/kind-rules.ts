@@ -20,6 +20,11 @@ const askers: readonly { readonly words: RegExp; readonly by: RegExp; readonly i
       instead: 'workOf(spec), or reads(spec, part) of src/spec/spec-parts.ts',
     },
     {
+      words: /[=!]== ?'LINKS'/,
+      by: /^$/,
+      instead: 'workOf(spec), or reads(spec, part) of src/spec/spec-parts.ts',
+    },
+    {
       words: /[=!]== ?JobKind\.\w+/,
       by: /^src\/(cli\/show\/kind-views\.ts|web\/jobs-view\.tsx)$/,
       instead: 'viewOf',

@@ -17,7 +17,7 @@ function metricsBy(found: Metrics): readonly number[] {
   return evaluationMetrics.map((name) => found[name] ?? Number.NaN);
 }
 
-const job = { deviceNames: ['cpu:0'], decides: 'ACCURACY' } as const;
+const job = { deviceNames: ['cpu:0'], decides: 'ACCURACY', negatives: '' } as const;
 
 function epoch(index: number, startMs: number, endMs: number, evaluatedMs: number): SegmentEpoch {
   return {
@@ -92,6 +92,14 @@ test('a report has the metrics that its task has, the one that decides first', (
   const labelled = epochReportOf(byArea, null, { ...job, decides: 'ROC_AUC' }, []);
   const names = labelled.valMetrics.map(({ name }) => name);
   expect(names).toEqual(['roc_auc', 'micro_f1', 'average_precision']);
+  const found = metricsBy({ ROC_AUC: 0.9, MRR: 0.5, HITS_10: 0.75 });
+  const ofLinks = { ...regressed, evaluation: { ...evaluation, metrics: found } };
+  const linked = { ...job, decides: 'MRR', negatives: '1000' } as const;
+  expect(epochReportOf(ofLinks, null, linked, []).valMetrics).toEqual([
+    { name: 'mrr@1000', value: 0.5 },
+    { name: 'roc_auc', value: 0.9 },
+    { name: 'hits@10@1000', value: 0.75 },
+  ]);
   const skipped = { ...epoch(0, 1000, 3000, 9000), evaluation: null };
   expect(epochReportOf(skipped, null, job, []).valMetrics).toEqual([]);
 });

@@ -1,0 +1,185 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { checkedPairs, type LinkArray, linkSides } from './check-links.ts';
+import type { LinkArrayName } from './dataset-writer.ts';
+import { ElementReader } from './element-reader.ts';
+import type { ImportContext } from './import-context.ts';
+import { type NpySource, npyIntegers, openNpyFile } from './npy.ts';
+import { badFile, formatCount, ImportFailure } from './problems.ts';
+
+/**
+ * Links of a source, beside its graph: pairs of nodes that jobs learn and are judged by, in
+ * `links/train.npy`, `links/val.npy` and `links/test.npy`, and negatives of the last two.
+ */
+
+/** Names of files, ours first. */
+const namesOf: Readonly<Record<LinkArrayName, readonly [string, ...string[]]>> = {
+  links_train: ['train'],
+  links_val: ['val', 'valid'],
+  links_test: ['test'],
+  links_val_negatives: ['val_negatives', 'valid_negatives', 'val_neg', 'valid_neg'],
+  links_test_negatives: ['test_negatives', 'test_neg'],
+};
+
+/**
+ * Reads, checks and writes the links of a folder; nothing where it has none. REQUIRES: the graph is
+ * written.
+ */
+export async function importLinks(context: ImportContext): Promise<void> {
+  const { source, writer, problems } = context;
+  const folder = join(source, 'links');
+  const names = await readdir(folder).catch(() => null);
+  if (names === null) return;
+  const numNodes = (writer.written('indptr')?.rows ?? 1) - 1;
+  const reader = new LinkReader(context, { folder, names, numNodes });
+  const before = problems.count;
+  const pairs = {
+    train: await reader.read('links_train'),
+    val: await reader.read('links_val'),
+    test: await reader.read('links_test'),
+  };
+  const negatives = {
+    val: await reader.read('links_val_negatives'),
+    test: await reader.read('links_test_negatives'),
+  };
+  for (const side of ['val', 'test'] as const) {
+    checkNegatives(context, side, pairs[side], negatives[side]);
+  }
+  const columns = [negatives.val, negatives.test].map((given) => given?.columns ?? 0);
+  if (columns[0] !== columns[1] && problems.count === before) {
+    const each = `${columns[0]} of each link of val and ${columns[1]} of test`;
+    problems.add('links/test_negatives.npy', `there are ${each}, expected as many`);
+  }
+  const { train, val, test } = pairs;
+  if (problems.count > before || train === null || val === null || test === null) return;
+  const inGraph = await checkedPairs(context, { train, val, test });
+  if (problems.count > before) return;
+  for (const side of linkSides) await writer.writeLinks(`links_${side}`, pairs[side] ?? nothing);
+  for (const side of ['val', 'test'] as const) {
+    const given = negatives[side];
+    if (given !== null) await writer.writeLinks(`links_${side}_negatives`, given);
+  }
+  writer.linksInGraph(inGraph);
+}
+
+const nothing: LinkArray = { path: '', columns: 2, values: new Uint32Array() };
+
+function checkNegatives(
+  { problems }: ImportContext,
+  side: 'val' | 'test',
+  pairs: LinkArray | null,
+  negatives: LinkArray | null,
+): void {
+  if (negatives === null || pairs === null) return;
+  const [of, found] = [pairs, negatives].map(rowsOf);
+  if (of === found) return;
+  const expected = `expected ${formatCount(of ?? 0)}, one for each link of ${side}`;
+  problems.add(negatives.path, `has ${formatCount(found ?? 0)} rows of negatives: ${expected}`);
+}
+
+function rowsOf({ values, columns }: LinkArray): number {
+  return columns === 0 ? 0 : values.length / columns;
+}
+
+interface Links {
+  readonly folder: string;
+  readonly names: readonly string[];
+  readonly numNodes: number;
+}
+
+class LinkReader {
+  readonly #context: ImportContext;
+  readonly #links: Links;
+
+  constructor(context: ImportContext, links: Links) {
+    this.#context = context;
+    this.#links = links;
+  }
+
+  /** Null where there is no such array, or something is wrong with it, which is told. */
+  async read(name: LinkArrayName): Promise<LinkArray | null> {
+    const { problems, signal } = this.#context;
+    const { folder, names } = this.#links;
+    const [own, ...others] = namesOf[name];
+    const file = [own, ...others].map((each) => `${each}.npy`).find((each) => names.includes(each));
+    const isPairs = !name.endsWith('_negatives');
+    if (file === undefined) {
+      if (isPairs) problems.add(`links/${own}.npy`, 'is missing');
+      return null;
+    }
+    try {
+      const open = () => openNpyFile(join(folder, file), signal);
+      const values = await this.#values(open, `links/${file}`, isPairs);
+      if (values.values.length > 0) return values;
+      problems.add(values.path, 'is empty: expected one link or more');
+    } catch (error) {
+      if (!(error instanceof ImportFailure)) throw error;
+      for (const { description } of error.problems) problems.add(`links/${file}`, description);
+    }
+    return null;
+  }
+
+  async #values(
+    open: () => Promise<NpySource>,
+    path: string,
+    isPairs: boolean,
+  ): Promise<LinkArray> {
+    const source = await open();
+    try {
+      const { type, shape } = source.header;
+      if (!npyIntegers.some((each) => each === type)) {
+        throw badFile(path, `has dtype ${type}, expected ids of nodes: ${npyIntegers.join(', ')}`);
+      }
+      const [rows = 0, columns = 0] = shape;
+      if (isPairs && (shape.length !== 2 || (rows !== 2 && columns !== 2))) {
+        throw badFile(path, `has shape (${shape.join(', ')}), expected [2, links] or [links, 2]`);
+      }
+      if (!isPairs && (shape.length !== 2 || columns === 0)) {
+        throw badFile(path, `has shape (${shape.join(', ')}), expected [links, negatives]`);
+      }
+      const isByEnd = isPairs && rows === 2;
+      if (isByEnd && columns === 2) {
+        const how = 'read as [2, links]: two sources, then their destinations';
+        this.#context.notices.add(`${path} has shape (2, 2), ${how}`);
+      }
+      const ids = await this.#ids(source, path, isByEnd ? columns : null);
+      return { path, columns: isPairs ? 2 : columns, values: ids };
+    } finally {
+      await source.close();
+    }
+  }
+
+  /** All elements, row after row; `pairs` of an array that has sources first, then destinations. */
+  async #ids(source: NpySource, path: string, pairs: number | null): Promise<Uint32Array> {
+    const { signal } = this.#context;
+    const { numNodes } = this.#links;
+    const { shape } = source.header;
+    const count = (shape[0] ?? 0) * (shape[1] ?? 0);
+    const columns = shape[1] ?? 1;
+    let first = '';
+    const place = (at: number) => `row ${Math.floor(at / columns)}, column ${at % columns}`;
+    const reader = new ElementReader(source, 'uint32', (_, value) => {
+      throw badFile(path, `has ${value}, expected ids below the ${formatCount(numNodes)} nodes`);
+    });
+    const read = await reader.take(count);
+    signal.throwIfAborted();
+    let outside = 0;
+    for (const [at, id] of read.entries()) {
+      if (id < numNodes) continue;
+      outside += 1;
+      first ||= `${id} at ${place(at)}`;
+    }
+    if (outside > 0) {
+      const many = outside === 1 ? '' : ` and ${formatCount(outside - 1)} more`;
+      const expected = `expected ids below the ${formatCount(numNodes)} nodes`;
+      throw badFile(path, `has ${first}${many}: ${expected}`);
+    }
+    if (pairs === null) return read;
+    const turned = new Uint32Array(read.length);
+    for (let pair = 0; pair < pairs; pair += 1) {
+      turned[2 * pair] = read[pair] ?? 0;
+      turned[2 * pair + 1] = read[pairs + pair] ?? 0;
+    }
+    return turned;
+  }
+}

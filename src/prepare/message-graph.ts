@@ -1,0 +1,98 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeFolder, syncFolder, writeFileAtomic } from '../base/atomic-file.ts';
+import type {
+  DatasetLocation,
+  MessageGraphCounts,
+  MessageGraphOptions,
+} from '../native/contract.ts';
+import { runTask, type TaskOptions } from '../supervisor/supervisor.ts';
+import type { DataWitness } from './data-witness.ts';
+
+/**
+ * The graph that messages of a job of links come along, with the links that it learns and is judged
+ * by: a folder like a dataset's, made once for a dataset and a split, and kept for others.
+ */
+export interface MessageGraph {
+  readonly location: DatasetLocation;
+  /** What tells it from other graphs of the dataset. */
+  readonly key: string;
+  readonly counts: MessageGraphCounts;
+  /** What was made, as paths. */
+  readonly files: readonly string[];
+}
+
+/** Changes when the same inputs would give other files. */
+const graphVersion = 1;
+
+const countsName = 'counts.json';
+const madeNames = [
+  ...(['indptr.npy', 'indices.npy', 'train.npy', 'val.npy', 'test.npy'] as const),
+  ...(['links_train.npy', 'links_val.npy', 'links_test.npy'] as const),
+];
+const negativeNames = ['links_val_negatives.npy', 'links_test_negatives.npy'];
+
+/** Rejects with a TaskError: SPEC_INVALID where a side of the split has no link. */
+export async function prepareMessageGraph(
+  request: {
+    /** The dataset, with its features as they are to be read. */
+    readonly dataset: DatasetLocation;
+    readonly datasetDigest: string;
+    readonly split: MessageGraphOptions;
+    readonly folder: string;
+    readonly witness: DataWitness;
+  },
+  task: Omit<TaskOptions, 'topologyFd'>,
+): Promise<MessageGraph> {
+  const { dataset, datasetDigest, split, folder: cacheFolder, witness } = request;
+  const key = keyOf(split);
+  const folder = join(cacheFolder, `${datasetDigest.slice(0, 32)}-${key}-links`);
+  const negatives = split.given ? negativeNames : [];
+  const others = ['edge_weights.npy', ...negatives].filter((name) =>
+    existsSync(join(dataset.folder, name)),
+  );
+  const names = [...madeNames, ...others, countsName];
+  const files = names.map((name) => join(folder, name));
+  if (!(await witness.isSound(files, task))) {
+    await make(dataset, split, folder, task);
+    await witness.made(files, task);
+  }
+  const counts: MessageGraphCounts = JSON.parse(readFileSync(join(folder, countsName), 'utf8'));
+  // Nodes of its own it has none: items are links.
+  const ofNodes = { numEdges: counts.numEdges, train: 0, val: 0, test: 0 };
+  return {
+    location: { ...dataset, folder, counts: { ...dataset.counts, ...ofNodes } },
+    ...{ key, counts, files },
+  };
+}
+
+/** Another folder first, so that nobody finds a part of it. */
+async function make(
+  dataset: DatasetLocation,
+  split: MessageGraphOptions,
+  folder: string,
+  task: Omit<TaskOptions, 'topologyFd'>,
+): Promise<void> {
+  const making = `${folder}.tmp-${randomUUID()}`;
+  makeFolder(making);
+  try {
+    const options = { dataset, split, folder: making };
+    const answer = await runTask({ role: 'SPLIT_LINKS', options }, { ...task, topologyFd: null });
+    if (answer.role !== 'SPLIT_LINKS') throw new Error(`a split was answered with ${answer.role}`);
+    await writeFileAtomic(join(making, countsName), [JSON.stringify(answer.value)]);
+    rmSync(folder, { recursive: true, force: true });
+    await rename(making, folder);
+    syncFolder(join(folder, '..'));
+  } catch (error) {
+    rmSync(making, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** Digest of all that decides the graph, the dataset aside. */
+function keyOf({ randomSeed, ...split }: MessageGraphOptions): string {
+  const facts = JSON.stringify({ graphVersion, ...split, randomSeed: String(randomSeed) });
+  return createHash('sha256').update(facts).digest('hex').slice(0, 16);
+}

@@ -1,0 +1,41 @@
+import type { DatasetTask, JobSpec, SpecDraft } from './job-spec.ts';
+import type { LearntTask } from './metrics.ts';
+import { reads } from './spec-parts.ts';
+
+/** What a job learns: what its dataset knows of nodes, or links. */
+
+export function learntTask({ task }: Pick<JobSpec, 'task'>, ofNodes: DatasetTask): LearntTask {
+  return reads({ task }, 'links') ? 'LINKS' : ofNodes;
+}
+
+/** What ranks of a job are among, as names of metrics tell it; empty: it ranks no links. */
+export function negativesOf({ task, links }: Pick<JobSpec, 'task' | 'links'>): string {
+  if (!reads({ task }, 'links')) return '';
+  const { negatives, count } = links.evaluation;
+  return negatives === 'ALL' ? 'all' : String(count);
+}
+
+/** Facts of a dataset; null where it is not known. */
+export interface ItemFacts {
+  readonly trainNodes: number | null;
+  readonly numEdges: number | null;
+  readonly links?: { readonly train: number } | null;
+}
+
+type Asking = Pick<SpecDraft, 'task' | 'load' | 'links'>;
+
+/**
+ * How many items an epoch has, which it permutes and batches count; of links at most, for pairs are
+ * counted when the graph is read. Null where the dataset is not known.
+ */
+export function itemsOf({ task, load, links }: Asking, facts: ItemFacts): number | null {
+  if (reads({ task }, 'links')) {
+    if (links.targets === 'DATASET') return facts.links?.train ?? null;
+    return facts.numEdges === null ? null : trainShare(links, facts.numEdges);
+  }
+  return load.nodesFile === '' ? facts.trainNodes : load.nodes;
+}
+
+function trainShare({ split }: SpecDraft['links'], pairs: number): number {
+  return pairs - Math.floor(split.validation * pairs) - Math.floor(split.test * pairs);
+}

@@ -1,0 +1,122 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import {
+  float32,
+  folderOf,
+  int32,
+  int64,
+  linesOf,
+  npy,
+  pathGraph,
+  tryImport,
+} from './workbench.ts';
+
+/** The path 0 - 1 - 2 - 3 - 4, in both directions. */
+const path = {
+  ...pathGraph,
+  'indptr.npy': int64(0, 1, 3, 5, 7, 8),
+  'indices.npy': int32(1, 0, 2, 1, 3, 2, 4, 3),
+  'features.npy': npy('float32', [5, 1], Float32Array.of(1, 2, 3, 4, 5)),
+  'labels.npy': int32(0, 1, 0, 1, 0),
+};
+/** 0 to 1 to 2, in one direction. */
+const oneWay = { ...path, 'indptr.npy': int64(0, 0, 1, 2, 2, 2), 'indices.npy': int32(0, 1) };
+
+/** [links, 2] */
+const pairs = (...ends: number[]) =>
+  npy('int64', [ends.length / 2, 2], BigInt64Array.from(ends, BigInt));
+
+type Files = Readonly<Record<string, Uint8Array>>;
+
+function withLinks(graph: Files, links: Files): string {
+  const folder = folderOf(graph);
+  mkdirSync(join(folder, 'links'));
+  for (const [name, bytes] of Object.entries(links)) {
+    writeFileSync(join(folder, 'links', name), bytes);
+  }
+  return folder;
+}
+
+const links = {
+  'train.npy': pairs(0, 2, 2, 4, 0, 4),
+  'val.npy': pairs(1, 4),
+  'test.npy': pairs(0, 3, 1, 3, 3, 0),
+};
+
+describe('links of a folder', () => {
+  it('are stored as pairs, counted, and part of the digest', async () => {
+    const negatives = {
+      'test_negatives.npy': npy('int32', [3, 2], Int32Array.of(1, 2, 4, 4, 2, 0)),
+    };
+    const found = await tryImport('NPY', withLinks(path, { ...links, ...negatives }));
+    expect(found.manifest.links).toEqual({
+      ...{ train: 3, val: 1, test: 3 },
+      negatives: { val: 0, test: 2 },
+      in_graph: { val: 0, test: 0 },
+    });
+    expect(found.numbers('links_train.npy')).toEqual([0, 2, 2, 4, 0, 4]);
+    expect(found.numbers('links_test_negatives.npy')).toEqual([1, 2, 4, 4, 2, 0]);
+    expect(Object.keys(found.manifest.sha256)).toContain('links_val.npy');
+    const without = await tryImport('NPY', folderOf(path));
+    expect(without.manifest.links).toBe(undefined);
+    expect(without.digest).not.toBe(found.digest);
+  });
+
+  it('may list sources first, then destinations', async () => {
+    const turned = npy('uint32', [2, 3], Uint32Array.of(0, 2, 0, 2, 4, 4));
+    const found = await tryImport('NPY', withLinks(path, { ...links, 'train.npy': turned }));
+    expect(found.numbers('links_train.npy')).toEqual([0, 2, 2, 4, 0, 4]);
+    const both = { ...links, 'val.npy': pairs(1, 4, 4, 1) };
+    const { notices, numbers } = await tryImport('NPY', withLinks(oneWay, both));
+    expect(numbers('links_val.npy')).toEqual([1, 4, 4, 1]);
+    expect(notices.join()).toMatch(/links\/val\.npy has shape \(2, 2\), read as \[2, links\]/);
+  });
+
+  it('that are edges of the graph are told, with their share', async () => {
+    const own = { ...links, 'test.npy': pairs(1, 2, 3, 0, 4, 3, 3, 1) };
+    const { notices, manifest } = await tryImport('NPY', withLinks(path, own));
+    expect(manifest.links?.in_graph).toEqual({ val: 0, test: 2 });
+    expect(notices).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/^2 of the 4 links in links\/test\.npy \(50\.0 %\) are edges of/),
+      ]),
+    );
+  });
+
+  it('on two sides are refused, and so are reverses where edges have theirs', async () => {
+    const twice = { ...links, 'val.npy': pairs(2, 0, 1, 4, 1, 3), 'test.npy': pairs(4, 1) };
+    expect(await linesOf('NPY', withLinks(path, twice))).toEqual([
+      'links/val.npy: link 0, 2 to 0, or its reverse, is in links/train.npy, too',
+      'links/test.npy: link 0, 4 to 1, or its reverse, is in links/val.npy, too',
+    ]);
+    // Directed links and their reverses are two.
+    expect((await tryImport('NPY', withLinks(oneWay, twice))).manifest.links?.test).toBe(1);
+    const same = { ...links, 'test.npy': pairs(2, 4, 0, 2, 3, 1) };
+    expect(await linesOf('NPY', withLinks(oneWay, same))).toEqual([
+      'links/test.npy: link 0, 2 to 4, is in links/train.npy, too, and so is 1 other',
+    ]);
+  });
+
+  it('that cannot be are told by their files, all at once', async () => {
+    const wrong = {
+      'train.npy': pairs(0, 7, 5, 1, 1, 2),
+      'val.npy': npy('int64', [0, 2], new BigInt64Array()),
+      'test.npy': float32(1, 2),
+      'val_negatives.npy': npy('int32', [2], Int32Array.of(1, 2)),
+    };
+    expect(await linesOf('NPY', withLinks(path, wrong))).toEqual([
+      'links/train.npy: has 7 at row 0, column 1 and 1 more: expected ids below the 5 nodes',
+      'links/val.npy: is empty: expected one link or more',
+      expect.stringMatching(/^links\/test\.npy: has dtype float32, expected ids of nodes/),
+      'links/val_negatives.npy: has shape (2), expected [links, negatives]',
+    ]);
+    const { 'test.npy': _, ...others } = links;
+    const negatives = npy('int32', [3, 1], Int32Array.of(0, 1, 2));
+    const short = withLinks(path, { ...others, 'val_negatives.npy': negatives });
+    expect(await linesOf('NPY', short)).toEqual([
+      'links/test.npy: is missing',
+      'links/val_negatives.npy: has 3 rows of negatives: expected 1, one for each link of val',
+    ]);
+  });
+});

@@ -1,0 +1,177 @@
+import { describe, expect, it } from 'vitest';
+import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import type { ResolveContext } from '../../../src/spec/rules/rule.ts';
+import { contextOf, okOf, violationsIn } from '../../support/spec-context.ts';
+
+const context = contextOf({
+  deviceNames: ['cpu:0', 'cpu:1', 'sim:0'],
+  ...{ numNodes: 1000, numEdges: 10_000, trainNodes: 0, valNodes: 0 },
+  targets: { task: 'CLASSIFICATION', count: 0 },
+});
+
+function resolve(fields: Record<string, unknown>, changes: Partial<ResolveContext> = {}) {
+  const { training, ...rest } = fields;
+  const spec = { dataset: 'shop', task: 'LINKS', ...rest };
+  return resolveJobSpec({ ...spec, training: { epochs: 1, ...(training ?? {}) } } as never, {
+    ...context,
+    ...changes,
+  });
+}
+
+/** Descriptions by their fields. */
+function wrongOf(fields: Record<string, unknown>, changes: Partial<ResolveContext> = {}) {
+  const found = violationsIn(resolve(fields, changes));
+  return Object.fromEntries(found.map(({ path, description }) => [path, description]));
+}
+
+describe('links', () => {
+  it('are learnt without labels, ranked among 1,000 negatives, and judged by MRR', () => {
+    const spec = okOf(resolve({}));
+    expect(spec.links).toEqual({
+      targets: 'EDGES',
+      split: { validation: 0.05, test: 0.1, randomSeed: '0' },
+      allowOverlap: false,
+      exclude: 'BATCH',
+      messagesAtTest: 'TRAIN',
+      negatives: { method: 'UNIFORM', count: 1, known: 'ALLOW' },
+      head: 'DOT',
+      loss: 'BCE',
+      temperature: 0,
+      evaluation: { negatives: 'KEYED', count: 1000 },
+    });
+    expect(spec.evaluation).toMatchObject({ method: 'EXACT', metric: 'MRR' });
+    expect(spec.training.batchSize).toBe(1024);
+    // A resolved spec resolves to itself.
+    expect(okOf(resolveJobSpec(spec, context))).toEqual(spec);
+  });
+
+  it('are nothing to jobs that learn nodes', () => {
+    const nodes = { task: 'NODES', links: { head: 'DOT', negatives: { count: 2 } } };
+    const labels = { targets: { task: 'CLASSIFICATION', count: 3 }, trainNodes: 9 } as const;
+    expect(wrongOf(nodes, labels)).toEqual({
+      'spec.links.negatives.count': '2: only for task LINKS',
+    });
+    const { links } = okOf(resolve({ task: 'NODES' }, labels));
+    expect(links).toMatchObject({ split: { validation: 0 }, negatives: { count: 0 } });
+    expect(wrongOf({ task: 'NODES' })['spec.dataset']).toMatch(/task LINKS, docs\/links\.md/);
+  });
+
+  it('have a batch of at most as many as the graph has edges', () => {
+    const spec = okOf(resolve({}, { numEdges: 100 }));
+    expect(spec.training.batchSize).toBe(85);
+  });
+
+  it('are split so that every side has some', () => {
+    const split = { validation: 0.5, test: 0.5 };
+    expect(wrongOf({ links: { split } })).toEqual({
+      'spec.links.split.validation':
+        'validation 0.5 and test 0.5 leave nothing to learn from; expected less than 1 together',
+    });
+    expect(wrongOf({}, { numEdges: 12 })).toEqual({
+      'spec.links.split.validation': '0.05: of 12 edges this is none; expected more',
+    });
+    expect(wrongOf({ links: { split: { validation: 0, test: 1 } } })).toEqual({
+      'spec.links.split.validation': '0: expected a finite number in (0, 1)',
+      'spec.links.split.test': '1: expected a finite number in (0, 1)',
+    });
+    expect(Object.keys(wrongOf({}, { numEdges: 0 }))).toContain('spec.dataset');
+  });
+
+  it('are ranked among some nodes, or all', () => {
+    const all = okOf(resolve({ links: { evaluation: { negatives: 'ALL' } } }));
+    expect(all.links.evaluation).toEqual({ negatives: 'ALL', count: 0 });
+    expect(okOf(resolveJobSpec(all, context))).toEqual(all);
+    expect(wrongOf({ links: { evaluation: { negatives: 'ALL', count: 5 } } })).toEqual({
+      'spec.links.evaluation.count': '5: expected none for ALL, which has all nodes',
+    });
+    expect(wrongOf({ links: { evaluation: { count: 0 } } })).toEqual({
+      'spec.links.evaluation.count': '0: only for ALL; expected how many negatives each link has',
+    });
+  });
+
+  it('refuse what is not computed for them, all at once', () => {
+    const wrong = wrongOf({
+      links: { negatives: { count: 0 } },
+      model: { type: 'SIGN' },
+      history: { staleSteps: 3 },
+      evaluation: { method: 'SAMPLED', metric: 'ACCURACY' },
+      training: { balanceClasses: true },
+    });
+    expect(Object.keys(wrong)).toEqual(
+      expect.arrayContaining([
+        'spec.links.negatives.count',
+        'spec.model.type',
+        'spec.history.stale_steps',
+        'spec.evaluation.method',
+      ]),
+    );
+    const { 'spec.evaluation.metric': metric } = wrongOf({ evaluation: { metric: 'ACCURACY' } });
+    expect(metric).toMatch(/^ACCURACY: expected one of MRR, HITS_1, .*: the task is LINKS$/);
+    const weights = wrongOf({ training: { classWeights: [1, 2] } });
+    expect(weights['spec.training.class_weights']).toMatch(/links are of no class/);
+  });
+
+  it.each(['LOAD', 'INFERENCE'])('are learnt by no job of kind %s', (kind) => {
+    expect(wrongOf({ kind })['spec.task']).toBe(
+      `LINKS: not available for ${kind} in this build; expected NODES`,
+    );
+  });
+
+  it("are the dataset's own where it has some", () => {
+    const links = {
+      ...{ train: 700, val: 20, test: 30 },
+      negatives: { val: 50, test: 50 },
+      in_graph: { val: 0, test: 0 },
+    };
+    const spec = okOf(resolve({}, { links }));
+    expect(spec.links).toMatchObject({
+      targets: 'DATASET',
+      split: { validation: 0, test: 0 },
+      evaluation: { negatives: 'DATASET', count: 50 },
+    });
+    expect(spec.training.batchSize).toBe(700);
+    expect(okOf(resolveJobSpec(spec, { ...context, links }))).toEqual(spec);
+    const edges = okOf(resolve({ links: { targets: 'EDGES' } }, { links }));
+    expect(edges.links).toMatchObject({ split: { test: 0.1 }, evaluation: { count: 1000 } });
+    const own = { targets: 'DATASET', evaluation: { negatives: 'DATASET', count: 7 } };
+    expect(wrongOf({ links: own }, { links })).toEqual({
+      'spec.links.evaluation.count': '7: the dataset has 50 of each link',
+    });
+    expect(wrongOf({ links: own }, { links: null })).toMatchObject({
+      'spec.links.targets': 'DATASET: dataset shop has none of its own; expected EDGES',
+    });
+  });
+
+  it('that a graph tells are refused, unless that is meant', () => {
+    const found = { train: 9, val: 2, test: 3, negatives: { val: 0, test: 0 } };
+    const links = { ...found, in_graph: { val: 0, test: 2 } };
+    expect(wrongOf({}, { links })['spec.links.allow_overlap']).toMatch(
+      /^false: 0 links of validation and 2 of the test are edges of dataset shop/,
+    );
+    expect(okOf(resolve({ links: { allowOverlap: true } }, { links })).links.targets).toBe(
+      'DATASET',
+    );
+  });
+
+  it('are computed in float32 unless bfloat16 is asked for', () => {
+    const host = { hasBfloat16: true, targets: { task: 'CLASSIFICATION', count: 3 } } as const;
+    const precisionOf = (fields: object) =>
+      okOf(resolve({ resources: { devices: 1 }, ...fields }, { ...host, trainNodes: 9 })).training
+        .precision;
+    expect(precisionOf({})).toBe('FLOAT32');
+    expect(precisionOf({ task: 'NODES' })).toBe('BFLOAT16');
+  });
+
+  it('run on cores alone', () => {
+    expect(wrongOf({ resources: { deviceKind: 'SIM' } })).toEqual({
+      'spec.task': 'LINKS: runs on CPU devices only; expected device_kind CPU',
+    });
+  });
+
+  it('are no choice that this build lacks', () => {
+    const wrong = wrongOf({ links: { messagesAtTest: 'TRAIN_VAL' } });
+    expect(wrong).toEqual({
+      'spec.links.messages_at_test': 'TRAIN_VAL: not available in this build; expected TRAIN',
+    });
+  });
+});
