@@ -10,7 +10,7 @@ job.watch()
 module = job.to_pyg()
 """
 
-from gnnd import models
+from gnnd import models, tasks
 from gnnd.client import Client, version
 from gnnd.dataset import Dataset
 from gnnd.embedded import LocalClient, local
@@ -37,6 +37,8 @@ from gnnd.job import Job
 from gnnd.loading import Loader, loader
 from gnnd.models import *  # noqa: F403
 from gnnd.report import Report
+from gnnd.results import Result
+from gnnd.tasks import *  # noqa: F403
 
 __all__ = [
     "AccessDenied",
@@ -58,6 +60,7 @@ __all__ = [
     "NotPossibleNow",
     "Predictions",
     "Report",
+    "Result",
     "Unavailable",
     "VersionMismatch",
     "Violation",
@@ -66,6 +69,7 @@ __all__ = [
     "local",
 ]
 __all__ += models.__all__
+__all__ += tasks.__all__
 
 __version__ = version()
 

@@ -71,7 +71,8 @@ def _task(task: Any) -> Any:
     name = str(task).upper().replace("-", "_")
     if name not in NOUNS:
         is_other = any(word in name for word in ("LINK", "EDGE", "GRAPH"))
-        only = "; all are of nodes: links and whole graphs are not predicted" if is_other else ""
+        only = "; all are of nodes: a job learns links by itself (task=gnnd.Links())"
+        only = only if is_other else ""
         raise _WrongChoice(one_of(task, NOUNS) + only)
     return types.DatasetTask.Value(f"DATASET_TASK_{name}")
 

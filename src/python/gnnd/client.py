@@ -17,6 +17,7 @@ from gnnd.imports import Imports
 from gnnd.job import Job
 from gnnd.models import Model, wrong_model
 from gnnd.spec import job_spec, merged, wrong_sections
+from gnnd.tasks import Links, wrong_task
 from gnnd.v1 import dataset_service_pb2, host_service_pb2, job_service_pb2
 from gnnd.words import shown
 
@@ -83,6 +84,7 @@ class Client(Imports):
         dataset: str | Dataset,
         model: Model,
         *,
+        task: Links | None = None,
         epochs: int,
         fanouts: Sequence[int] | None = None,
         batch_size: int | None = None,
@@ -102,9 +104,12 @@ class Client(Imports):
         Args:
             dataset: Its id, or what an import gave.
             model: Such as `gnnd.GraphSAGE(hidden=256, layers=3)`.
-            epochs: Times that every training node is a seed; at most, with `patience`.
+            task: Such as `gnnd.Links()`, which learns which nodes belong together; by default what
+                the dataset knows of nodes is learnt.
+            epochs: Times that every training node is a seed, or that every link is learnt; at most,
+                with `patience`.
             fanouts: Neighbours drawn for each node and hop, from the seeds outward; -1 takes all.
-            batch_size: Seeds a batch.
+            batch_size: Seeds, or links, of a batch.
             learning_rate: Of Adam, unless `training` names another optimizer.
             weight_decay: L2 penalty, added to gradients.
             random_seed: Key of all randomness: the same seed, spec and dataset train the same
@@ -115,7 +120,8 @@ class Client(Imports):
             patience: Evaluations in a row without a better `metric` that end the job.
             metric: What decides which parameters are the best: of classes `"ACCURACY"` (the
                 default), of several labels `"MICRO_F1"`, of numbers `"MAE"`; or `"MACRO_F1"`,
-                `"ROC_AUC"`, `"AVERAGE_PRECISION"`, `"RMSE"`.
+                `"ROC_AUC"`, `"AVERAGE_PRECISION"`, `"RMSE"`; of links `"MRR"` (the default),
+                `"HITS_10"`.
             devices: Number of devices.
             name: Of the job, lower-case letters, digits and hyphens; by default made up.
             priority: Higher first.
@@ -140,9 +146,18 @@ class Client(Imports):
             "resources": {"devices": devices},
             "priority": priority,
         }
-        found = [*wrong_model(model), *wrong_sections(sections, _arguments())]
+        found = [
+            *wrong_model(model),
+            *wrong_task(task),
+            *wrong_sections(sections, _arguments()),
+        ]
         wrong_names = {violation.field for violation in found}
-        parts = [] if "model" in wrong_names else [model.spec()]
+        values = {"model": model, "task": task}
+        parts = [
+            value.spec()
+            for name, value in values.items()
+            if value is not None and name not in wrong_names
+        ]
         others = {key: value for key, value in sections.items() if key not in wrong_names}
         return self._create(merged(*parts, given, others), name, found)
 

@@ -27,7 +27,7 @@ def module(facts: Mapping[str, Any], spec: Mapping[str, Any], parameters: Mappin
     about = facts["model"]
     _refuse_others(modules.KINDS.get(about["type"]), about, spec)
     made = modules.made(about, dropout=spec.get("model", {}).get("dropout", 0.0))
-    made.load_state_dict(tensors(parameters))
+    made.load_state_dict(tensors(_without_head(parameters)))
     made.eval()
     if not facts["standardized_features"]:
         return made
@@ -37,6 +37,11 @@ def module(facts: Mapping[str, Any], spec: Mapping[str, Any], parameters: Mappin
             "job.state_dict() has the parameters"
         )
     return standardizing(made, facts["feature_mean"], facts["feature_deviation"])
+
+
+def _without_head(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the encoder: what makes scores of its rows is no part of the module."""
+    return {name: value for name, value in parameters.items() if not name.startswith("head.")}
 
 
 def any_module(

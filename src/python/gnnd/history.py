@@ -13,17 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from gnnd.dataset import Task
 from gnnd.errors import Violation, wrong
+from gnnd.learnt import Learnt
 
 Record = dict[str, Any]
 
 ACCURACIES = ("train_accuracy", "val_accuracy")
 LABELS = ("val_micro_f1", "val_macro_f1", "val_roc_auc", "val_average_precision")
 ERRORS = ("val_mae", "val_rmse")
+#: What names of ranks of links begin with; how many negatives they are among follows.
+RANKS = ("val_mrr@", "val_hits@")
 
 
-def record_of(report: Any, task: Task) -> Record:
+def record_of(report: Any, task: Learnt) -> Record:
     """The numbers of an epoch's report, as `Job.records` has them; accuracies are of classes."""
     accuracies = {
         "train_accuracy": report.train_accuracy,
@@ -44,7 +46,10 @@ def record_of(report: Any, task: Task) -> Record:
 
 def curves(records: list[Record]) -> list[list[str]]:
     """What is drawn beside each other: the loss, and what decides on the validation nodes."""
-    known = {name for record in records for name in numbers(record)}
+    known = {name: None for record in records for name in numbers(record)}
+    ranked = [name for name in known if name.startswith(RANKS)]
+    if ranked:
+        return [["loss"], ranked[:2]]
     for names in (ACCURACIES, LABELS, ERRORS):
         found: list[str] = [name for name in names if name in known]
         if found:

@@ -14,16 +14,16 @@ import numpy as np
 from gnnd import files, geometric, history, inferring, onnx, watch
 from gnnd.calls import public
 from gnnd.connection import Connection, request_id
-from gnnd.dataset import Dataset, Task, task_of
+from gnnd.dataset import Dataset
 from gnnd.embeddings import Embeddings, embeddings_of
-from gnnd.errors import GnndError, JobCancelled, JobFailed, NotFound, Violation, missing, wrong
+from gnnd.errors import GnndError, JobCancelled, JobFailed, Violation, missing, wrong
+from gnnd.learnt import Learnt, learnt_of
 from gnnd.report import Report, report_of
+from gnnd.results import Result
 from gnnd.spec import choices_of, plain
 from gnnd.v1 import (
     checkpoint_service_pb2,
-    evaluation_pb2,
     host_service_pb2,
-    inference_pb2,
     job_pb2,
     job_plan_pb2,
     job_service_pb2,
@@ -41,12 +41,6 @@ _EXPORTED = {
     "all": checkpoint_service_pb2.PREDICTION_NODES_ALL,
     "val": checkpoint_service_pb2.PREDICTION_NODES_VAL,
     "test": checkpoint_service_pb2.PREDICTION_NODES_TEST,
-}
-#: What decides tells the task, unless several have the metric.
-_TASKS: dict[int, Task] = {
-    evaluation_pb2.DECIDING_METRIC_ACCURACY: "CLASSIFICATION",
-    evaluation_pb2.DECIDING_METRIC_MAE: "REGRESSION",
-    evaluation_pb2.DECIDING_METRIC_RMSE: "REGRESSION",
 }
 
 
@@ -91,18 +85,9 @@ class Job:
         return plain(self.message.effective_spec)
 
     @cached_property
-    def task(self) -> Task:
-        """What it learns, or has learnt, of a node: `Dataset.task` of its dataset."""
-        spec = self.message.effective_spec
-        if spec.kind == inference_pb2.JOB_KIND_INFERENCE:
-            return task_of(spec.inference.task)
-        if spec.evaluation.metric in _TASKS:
-            return _TASKS[spec.evaluation.metric]
-        try:
-            return self._client.dataset(spec.dataset).task
-        except NotFound:  # Several labels' usual metric; specs once had none.
-            of_labels = spec.evaluation.metric == evaluation_pb2.DECIDING_METRIC_MICRO_F1
-            return "MULTI_LABEL" if of_labels else "CLASSIFICATION"
+    def task(self) -> Learnt:
+        """What it learns, or has learnt: `Dataset.task` of its dataset, or `"LINKS"`."""
+        return learnt_of(self.message.effective_spec, lambda name: self._client.dataset(name).task)
 
     @property
     def warnings(self) -> list[str]:
@@ -115,12 +100,12 @@ class Job:
         return choices_of(self.message)
 
     @property
-    def result(self) -> job_pb2.JobResult:
-        """Accuracies (0 to 1) and other metrics, the best epoch (from 0), the parameters' SHA-256.
+    def result(self) -> Result:
+        """Its `metrics`, accuracies (0 to 1), the best epoch (from 0), the parameters' SHA-256.
 
         Waits for the job's end.
         """
-        return self.wait().message.result
+        return Result(self.wait().message.result)
 
     def refresh(self) -> Job:
         """Asks the daemon how the job is."""
@@ -201,9 +186,9 @@ class Job:
     def records(self) -> list[dict[str, Any]]:
         """One mapping for each epoch of the latest attempt, oldest first.
 
-        `epoch` counts from 0; `loss` is the mean of the training nodes; `seconds` is wall time. Of
+        `epoch` counts from 0; `loss` is the mean of items; `seconds` is wall time. Of
         classes there are accuracies from 0 to 1, `val_accuracy` NaN after an epoch that was not
-        evaluated. Other metrics of an evaluation have their names: `val_macro_f1`, `val_mae`.
+        evaluated. Other metrics of an evaluation have their names: `val_macro_f1`, `val_mrr@1000`.
         """
         request = job_service_pb2.ListEpochsRequest(name=self.message.name, page_size=500)
         found: list[dict[str, Any]] = []

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from gnnd.errors import InvalidRequest, Violation
-from gnnd.words import advice, meaning, nearest, shown
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
+from gnnd.errors import Violation
+from gnnd.keywords import Keywords
+from gnnd.words import meaning, nearest, shown
 
 __all__ = [
     "GAT",
@@ -34,7 +31,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class Model:
+class Model(Keywords):
     """What all networks have in common."""
 
     #: Name in the job spec.
@@ -44,23 +41,6 @@ class Model:
 
     #: Number of layers; by default one for each fanout.
     layers: int | None = None
-
-    def __new__(cls, *given: Any, **named: Any) -> Self:
-        """Says all that is wrong with what `cls` is given, where `__init__` would say the first."""
-        names = [field.name for field in fields(cls)]
-        found = [
-            Violation(f"[{at}]", f"{shown(value)}: expected keywords, such as layers=2")
-            for at, value in enumerate(given)
-        ]
-        found += [
-            Violation(name, f"there is no such keyword{advice(name, names)}")
-            for name in named
-            if name not in names
-        ]
-        if found:
-            takes = f"gnnd.{cls.__name__} takes {', '.join(names)}"
-            raise InvalidRequest(takes, violations=found)
-        return super().__new__(cls)
 
     def spec(self) -> dict[str, Any]:
         """The parts of a job spec that follow from the model, as nested mappings."""

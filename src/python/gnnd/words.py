@@ -36,9 +36,10 @@ _FOREIGN = {
 #: What other libraries have an argument for and gnnd has not, by words of theirs.
 _INSTEAD = {
     **dict.fromkeys(
-        ("task", "tasktype", "objective", "problemtype", "loss", "lossfn", "criterion"),
+        ("tasktype", "objective", "problemtype", "loss", "lossfn", "criterion"),
         "what is learnt of nodes follows from the dataset, which imports take task='REGRESSION' "
-        "or 'MULTI_LABEL' for (docs/datasets.md); link prediction and whole graphs are not there",
+        "or 'MULTI_LABEL' for (docs/datasets.md); task=gnnd.Links() learns which nodes belong "
+        "together, with a loss of its own; whole graphs are not there",
     ),
     **dict.fromkeys(
         ("shuffle",), "every epoch is a new permutation, keyed by random_seed (docs/sampling.md)"

@@ -130,12 +130,12 @@ class Submissions(Refusals):
         asked = {"task": "LINK_PREDICTION", "loss": "bce", "shuffle": True, "num_workers": 4}
         found = self.submit("cora", gnnd.GCN(), epochs=1, **asked)
         self.assertEqual(found.keys(), asked.keys())
-        self.assertRegex(found["task"], "^there is no such argument; what is learnt of nodes")
-        self.assertRegex(found["task"], "link prediction and whole graphs are not there$")
-        self.assertEqual(found["loss"], found["task"])
+        self.assertRegex(found["task"], r"^'LINK_PREDICTION': expected gnnd.Links\(\), or nothing")
+        self.assertRegex(found["loss"], "^there is no such argument; what is learnt of nodes")
+        self.assertRegex(found["loss"], "whole graphs are not there$")
         wrong = {"task": "x", "sampling": {"algorithm": "NeighborSampler"}}
         found = self.refused(lambda: spec.job_spec(wrong))
-        self.assertRegex(found["spec.task"], "^there is no such field; what is learnt of nodes")
+        self.assertRegex(found["spec.task"], "^'x': expected one of NODES, LINKS")
         self.assertRegex(found["spec.sampling.algorithm"], "; it is called KHOP_UNIFORM here$")
 
     def test_of_whole_specs_say_where_a_field_is(self):
@@ -226,7 +226,7 @@ class Imports(Refusals):
         self.assertRegex(found["colour"], "^there is no such argument; there are path, name,")
         found = self.refused(lambda: choices.request_of("a", "/tmp", {"task": "LINK_PREDICTION"}))
         expected = "expected one of CLASSIFICATION, MULTI_LABEL, REGRESSION"
-        only = "all are of nodes: links and whole graphs are not predicted"
+        only = "all are of nodes: a job learns links by itself (task=gnnd.Links())"
         self.assertEqual(found, {"task": f"'LINK_PREDICTION': {expected}; {only}"})
 
         class Odd:
