@@ -42,6 +42,7 @@ const benches = {
   accounts: "the share of its time that an executor's stages and waits account for",
   damage: "reading a job's dataset whole, to know that it is the imported one, beside the job",
   recovery: "how soon nothing is left of a killed daemon's executors, and the next one is there",
+  'link-accuracy': 'ROC-AUC and ranks of links beside plain torch_geometric on the same split',
   accuracy: "accuracies of all models through the daemon beside the reference's",
   standardize: 'accuracies on raw and on standardised features, and what AUTO chooses',
 };
@@ -56,6 +57,7 @@ const scripts = {
   'rows-disk': 'bench/rows/disk.mjs',
   'placement-jobs': 'bench/placement/jobs.mjs',
   standardize: 'bench/accuracy/standardize.mjs',
+  'link-accuracy': 'bench/accuracy/links.mjs',
 };
 const withPeers = ['peers-sampling', 'peers-step', 'evaluation', 'epoch'];
 

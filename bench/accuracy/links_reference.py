@@ -1,0 +1,158 @@
+"""Accuracies of plain torch_geometric on the links that a job of gnnd's split: GraphSAGE and dot.
+
+    PYTHONPATH=.cache/pyg .venv/bin/python bench/accuracy/links_reference.py DATASET LINKS
+        [--seeds 3] [--epochs 30] [--hidden 128] [--batch 1024] [--rate 0.003] [--keep-batch]
+
+DATASET is a dataset's folder (docs/formats/dataset.md), LINKS the folder that a job of links made
+of it: `links_train.npy`, `links_val.npy`, `links_test.npy` [P, 2] and its graph. A step takes a
+batch of links and as many uniform negatives; messages come along all training edges but those of
+the batch (--keep-batch leaves them in, as most examples do), over whole neighbourhoods. Evaluated
+are all links beside 1,000 uniform negatives each, known links left out; the rank is the mean of the
+best and the worst among equals, ROC-AUC is of all links and a negative each. A line of JSON a seed:
+the test at the epoch of the best validation MRR.
+"""
+
+import argparse
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn import functional
+from torch_geometric.nn import SAGEConv
+
+NEGATIVES = 1000
+
+
+class Encoder(torch.nn.Module):
+    """GraphSAGE without an activation after the last layer, as gnnd has it."""
+
+    def __init__(self, features: int, hidden: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        widths = [features, *[hidden] * layers]
+        self.convs = torch.nn.ModuleList(SAGEConv(a, b) for a, b in pairwise(widths))
+        self.dropout = dropout
+
+    def forward(self, x: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+        """[N, F] rows and [2, E] edges from source to destination give [N, hidden]."""
+        for conv in self.convs[:-1]:
+            x = functional.dropout(conv(x, edges).relu(), self.dropout, self.training)
+        return self.convs[-1](x, edges)
+
+
+class Graph:
+    """The graph and the links of a job, and which pairs are known to be links."""
+
+    def __init__(self, dataset: Path, links: Path) -> None:
+        features = np.load(dataset / "features.npy").astype(np.float32)
+        self.x = torch.from_numpy((features - features.mean(0)) / (features.std(0) + 1e-12))
+        self.num_nodes = len(features)
+        indptr, indices = np.load(links / "indptr.npy"), np.load(links / "indices.npy")
+        rows = np.repeat(np.arange(self.num_nodes), np.diff(indptr).astype(np.int64))
+        self.edges = torch.from_numpy(np.stack([indices.astype(np.int64), rows]))
+        self.pairs = {
+            side: torch.from_numpy(np.load(links / f"links_{side}.npy").astype(np.int64))
+            for side in ("train", "val", "test")
+        }
+        whole = [torch.cat([pairs, pairs.flip(1)]) for pairs in self.pairs.values()]
+        self.known = torch.unique(
+            torch.cat([self.keys(*torch.cat(whole).T), self.keys(*self.edges)])
+        )
+
+    def keys(self, source: torch.Tensor, destination: torch.Tensor) -> torch.Tensor:
+        """A number for each pair."""
+        return source * self.num_nodes + destination
+
+    def is_known(self, source: torch.Tensor, destination: torch.Tensor) -> torch.Tensor:
+        """Of [P, 1] sources and [P, k] destinations."""
+        keys = self.keys(source, destination)
+        at = torch.searchsorted(self.known, keys).clamp(max=len(self.known) - 1)
+        return (self.known[at] == keys) | (source == destination)
+
+    def without(self, batch: torch.Tensor) -> torch.Tensor:
+        """Edges without those of a batch's links, in both directions."""
+        both = torch.cat([self.keys(*batch.T), self.keys(*batch.flip(1).T)])
+        return self.edges[:, ~torch.isin(self.keys(*self.edges), both)]
+
+
+@torch.no_grad()
+def evaluated(graph: Graph, rows: torch.Tensor, side: str) -> dict[str, float]:
+    """MRR, Hits@10 and ROC-AUC of the links of one side."""
+    draws = torch.Generator().manual_seed(20_000 if side == "val" else 30_000)
+    ranks, scores = [], []
+    for chunk in graph.pairs[side].split(256):
+        negatives = torch.randint(graph.num_nodes, (len(chunk), NEGATIVES), generator=draws)
+        known = graph.is_known(chunk[:, :1], negatives)
+        own = (rows[chunk[:, 0]] * rows[chunk[:, 1]]).sum(1, keepdim=True)
+        others = torch.einsum("pd,pkd->pk", rows[chunk[:, 0]], rows[negatives])
+        counted = ~known
+        greater = ((others > own) & counted).sum(1)
+        equal = ((others == own) & counted).sum(1)
+        ranks.append(1 + greater + 0.5 * equal)
+        first = counted.int().argmax(1, keepdim=True)
+        scores.append(torch.cat([own, others.gather(1, first)], 1))
+    rank = torch.cat(ranks).double()
+    links, others = torch.cat(scores).double().T
+    order = torch.searchsorted(others.sort().values, links)
+    ties = torch.searchsorted(others.sort().values, links, right=True)
+    return {
+        "mrr": float((1 / rank).mean()),
+        "hits@10": float((rank <= 10).double().mean()),
+        "roc_auc": float((order + ties).double().mean() / (2 * len(others))),
+    }
+
+
+def trained(graph: Graph, seed: int, options: argparse.Namespace) -> dict[str, float]:
+    """The test at the epoch of the best validation MRR."""
+    torch.manual_seed(seed)
+    model = Encoder(graph.x.shape[1], options.hidden, options.layers, options.dropout)
+    optimizer = torch.optim.Adam(model.parameters(), lr=options.rate)
+    best: dict[str, float] = {"val_mrr": -1}
+    for epoch in range(options.epochs):
+        model.train()
+        for batch in graph.pairs["train"][torch.randperm(len(graph.pairs["train"]))].split(
+            options.batch
+        ):
+            edges = graph.edges if options.keep_batch else graph.without(batch)
+            rows = model(graph.x, edges)
+            others = torch.randint(graph.num_nodes, (len(batch),))
+            source = rows[batch[:, 0]]
+            scores = torch.cat(
+                [(source * rows[batch[:, 1]]).sum(1), (source * rows[others]).sum(1)]
+            )
+            known = torch.cat([torch.ones(len(batch)), torch.zeros(len(batch))])
+            optimizer.zero_grad()
+            functional.binary_cross_entropy_with_logits(scores, known).backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            rows = model(graph.x, graph.edges)
+        val = evaluated(graph, rows, "val")
+        if val["mrr"] > best["val_mrr"]:
+            best = {"epoch": epoch, "val_mrr": val["mrr"], "val_roc_auc": val["roc_auc"]}
+            best |= evaluated(graph, rows, "test")
+    return best
+
+
+def main() -> None:
+    """A line for each seed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("dataset", type=Path)
+    parser.add_argument("links", type=Path)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--hidden", type=int, default=128)
+    parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--batch", type=int, default=1024)
+    parser.add_argument("--rate", type=float, default=0.003)
+    parser.add_argument("--keep-batch", action="store_true")
+    options = parser.parse_args()
+    graph = Graph(options.dataset, options.links)
+    for seed in range(1, options.seeds + 1):
+        print(json.dumps({"seed": seed, **trained(graph, seed, options)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
