@@ -100,10 +100,12 @@ test('caches are ordered by batches of links, ends and negatives included', asyn
   expect(mean(few)).toBeLessThan(mean({ ...few, runs }));
 });
 
-test('a sampler that cannot do without neighbours excludes no links', async () => {
+test('draws with locality lose no links afterwards', async () => {
   const locality = { ...sampling.locality, maxScale: 2 };
   const changes = { locality, edgeWeights: 'SHARES' } as const;
-  await expect(ranked(changes)).rejects.toThrow('links.exclude: plug-ins and locality draw');
+  await ranked(changes);
+  const after = { ...changes, links: { ...links, exclude: 'BATCH_AFTER' } } as const;
+  await expect(ranked(after)).rejects.toThrow('BATCH_AFTER is not for draws with locality');
 });
 
 test('a record of links has room for pairs, negatives and masks', () => {

@@ -21,9 +21,9 @@ Result<std::unique_ptr<SampleWork>> GraphSampler::Create(Topology topology, Opti
                                                          const RecordLayout& layout) {
   SamplerOptions& sampler = options.sampler;
   const LinkOptions& links = options.links;
-  if (links.on() && links.exclude != LinkExclusion::kNone && !CanSkip(sampler)) {
+  if (links.on() && links.exclude == LinkExclusion::kBatchAfter && !CanSkipAfter(sampler)) {
     return Status(Code::kInvalidArgument,
-                  "links.exclude: plug-ins and locality draw among all neighbours");
+                  "links.exclude: BATCH_AFTER is not for draws with locality");
   }
   if (sampler.algorithm == Algorithm::kPlugin) {
     sampler.plugin =

@@ -32,8 +32,8 @@ class GraphSampler final : public SampleWork {
   };
 
   // `layout` belongs to this graph and these options. Loads the plug-in, if the options name one:
-  // kPluginFailed when that fails. kInvalidArgument: links are excluded for a sampler that cannot
-  // do without neighbours (CanSkip).
+  // kPluginFailed when that fails. kInvalidArgument: links are to be left out of what was drawn
+  // with locality (CanSkipAfter).
   static Result<std::unique_ptr<SampleWork>> Create(Topology topology, Options options,
                                                     const RecordLayout& layout);
 

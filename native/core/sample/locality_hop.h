@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/base/prefetch.h"
@@ -12,10 +13,13 @@ namespace gnnd {
 
 // Buffers for one row, owned by the sampler.
 struct LocalityBuffers {
+  std::vector<uint32_t> others;    // neighbours of a row that lacks some
   std::vector<uint32_t> favoured;  // positions in the row; as long as the longest row so far
   std::vector<uint32_t> picks;
 
-  uint64_t bytes() const { return (favoured.size() + picks.size()) * sizeof(uint32_t); }
+  uint64_t bytes() const {
+    return (others.capacity() + favoured.size() + picks.size()) * sizeof(uint32_t);
+  }
 };
 
 // Expands one hop by core/draw/locality.h. Rows are read whole, because the favoured nodes decide
@@ -47,8 +51,9 @@ class LocalityHop {
     for (uint32_t row = task_->first_row; row < task_->num_dst; ++row) {
       PrefetchRowsAhead(level_, topology_, *task_, row);
       const uint32_t node = task_->nodes[row];
-      const uint64_t degree = topology_.degree(node);
       const uint32_t* ids = topology_.indices.data() + topology_.indptr[node];
+      uint64_t degree = topology_.degree(node);
+      if (row < task_->skips.num_rows()) ids = OthersOf(row, ids, &degree);
       edges += degree <= draw_.fanout ? TakeAll(ids, degree, task_->weight + edges)
                                       : TakeSome(node, ids, degree, task_->weight + edges);
       task_->indptr[row + 1] = edges;
@@ -57,6 +62,21 @@ class LocalityHop {
   }
 
  private:
+  // The neighbours of a row that are there.
+  const uint32_t* OthersOf(uint32_t row, const uint32_t* ids, uint64_t* degree) {
+    const std::span<const uint64_t> absent = task_->skips.of(row);
+    if (absent.empty()) return ids;
+    rows_.others.clear();
+    uint64_t from = 0;
+    for (const uint64_t place : absent) {
+      rows_.others.insert(rows_.others.end(), ids + from, ids + place);
+      from = place + 1;
+    }
+    rows_.others.insert(rows_.others.end(), ids + from, ids + *degree);
+    *degree = rows_.others.size();
+    return rows_.others.data();
+  }
+
   float WeightOf(double inverse, uint64_t degree) const {
     return static_cast<float>(draw_.shares ? inverse / static_cast<double>(degree) : inverse);
   }

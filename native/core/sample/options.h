@@ -88,11 +88,9 @@ struct SamplerOptions {
   std::shared_ptr<SamplerPlugin> plugin{};
 };
 
-// Whether rows can do without some of their neighbours (row_skips.h): not where a plug-in, or
-// locality, chooses among all of them.
-inline bool CanSkip(const SamplerOptions& options) {
-  return options.algorithm != Algorithm::kPlugin && !options.locality.on();
-}
+// Whether neighbours can be left out of what such a sampler drew (row_skips.h). With locality each
+// edge stands for a share of its row, which is that of the whole draw.
+inline bool CanSkipAfter(const SamplerOptions& options) { return !options.locality.on(); }
 
 // The bounds of such a sampler's records. A batch has `batch_size` items: nodes, or links.
 SampleLimits LimitsOf(uint32_t num_nodes, uint64_t num_edges, uint32_t batch_size,

@@ -152,8 +152,27 @@ Status SamplerPlugin::CheckPicks(const gnnd_sampler_row& row, int64_t count) con
   return Status::Ok();
 }
 
+// Shows a row as if it had no neighbours at these positions.
+void SamplerPlugin::LeaveOut(std::span<const uint64_t> absent, uint64_t start,
+                             gnnd_sampler_row* row) {
+  others_.clear();
+  others_weight_.clear();
+  size_t next = 0;
+  for (uint64_t position = 0; position < row->degree; ++position) {
+    if (next < absent.size() && absent[next] == position) {
+      ++next;
+      continue;
+    }
+    others_.push_back(topology_.indices[start + position]);
+    if (row->edge_weight != nullptr) others_weight_.push_back(row->edge_weight[position]);
+  }
+  row->degree = others_.size();
+  row->neighbours = others_.data();
+  if (row->edge_weight != nullptr) row->edge_weight = others_weight_.data();
+}
+
 Status SamplerPlugin::Pick(const DrawStream& stream, uint32_t node, uint32_t hop, uint32_t fanout,
-                           Picks* picks) {
+                           std::span<const uint64_t> absent, Picks* picks) {
   const uint64_t start = topology_.indptr[node];
   gnnd_sampler_row row{};
   row.node = node;
@@ -163,6 +182,7 @@ Status SamplerPlugin::Pick(const DrawStream& stream, uint32_t node, uint32_t hop
   row.id_bytes = sizeof(uint32_t);
   row.neighbours = topology_.indices.data() + start;
   if (!topology_.edge_weight.empty()) row.edge_weight = topology_.edge_weight.data() + start;
+  if (!absent.empty()) LeaveOut(absent, start, &row);
   row.random = {{stream.key.lo, stream.key.hi},
                 {stream.counter.word[0], stream.counter.word[1], stream.counter.word[2],
                  stream.counter.word[3]}};

@@ -52,9 +52,11 @@ class SamplerPlugin {
   SamplerPlugin& operator=(const SamplerPlugin&) = delete;
   ~SamplerPlugin();
 
-  // Asks for a row of degree >= 1. kPluginFailed names file, node and hop when the answer breaks
-  // the rules of the interface.
-  Status Pick(const DrawStream& stream, uint32_t node, uint32_t hop, uint32_t fanout, Picks* picks);
+  // Asks for a row that has more neighbours than those at the positions `absent`, rising, which the
+  // plug-in does not see: picks are positions among the others. kPluginFailed names file, node and
+  // hop when the answer breaks the rules of the interface.
+  Status Pick(const DrawStream& stream, uint32_t node, uint32_t hop, uint32_t fanout,
+              std::span<const uint64_t> absent, Picks* picks);
 
  private:
   SamplerPlugin(std::string path, const TopologyView& topology, bool weighted);
@@ -62,6 +64,7 @@ class SamplerPlugin {
   Status Open(const std::string& bytes);
   Status Create(const std::vector<int32_t>& fanouts, const std::string& options);
   Status Failed(const std::string& why) const;
+  void LeaveOut(std::span<const uint64_t> absent, uint64_t start, gnnd_sampler_row* row);
   Status CheckPicks(const gnnd_sampler_row& row, int64_t count) const;
 
   std::string path_;
@@ -72,6 +75,8 @@ class SamplerPlugin {
   const gnnd_sampler_plugin* functions_ = nullptr;
   void* state_ = nullptr;
   bool created_ = false;
+  std::vector<uint32_t> others_;      // neighbours of a row that lacks some
+  std::vector<float> others_weight_;  // of their edges
   GuardedArray<uint64_t> positions_;
   GuardedArray<float> weights_;
 };

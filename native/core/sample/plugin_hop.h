@@ -1,7 +1,7 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "core/base/prefetch.h"
 #include "core/sample/expand.h"
@@ -58,29 +58,35 @@ class PluginHop : private HopRing<Table> {
     const uint32_t end = this->FirstRow(group + 1);
     for (uint32_t row = this->FirstRow(group); row < end; ++row) {
       const uint32_t node = this->task_->nodes[row];
-      if (this->graph_indptr_[node] != this->graph_indptr_[node + 1]) {
-        GNND_TRY(DrawRow(node, &slot));
-      }
+      const uint64_t degree = this->graph_indptr_[node + 1] - this->graph_indptr_[node];
+      if (degree != this->task_->skips.Absent(row)) GNND_TRY(DrawRow(row, &slot));
       this->FinishRow(row, slot);
     }
     this->drawn_ += slot.size;
     return Status::Ok();
   }
 
-  Status DrawRow(uint32_t node, Slot* slot) {
+  Status DrawRow(uint32_t row, Slot* slot) {
+    const uint32_t node = this->task_->nodes[row];
+    const RowSkips& skips = this->task_->skips;
+    const std::span<const uint64_t> left_out = skips.of(row);
+    const std::span<const uint64_t> absent = skips.after ? std::span<const uint64_t>() : left_out;
     SamplerPlugin::Picks picks;
-    GNND_TRY(plugin_->Pick(this->task_->stream, node, hop_, fanout_, &picks));
+    GNND_TRY(plugin_->Pick(this->task_->stream, node, hop_, fanout_, absent, &picks));
     const uint64_t start = this->graph_indptr_[node];
     uint64_t* edge_at = slot->edge_at.data() + slot->size;
+    uint32_t kept = 0;
     for (size_t k = 0; k < picks.positions.size(); ++k) {
-      edge_at[k] = start + picks.positions[k];
-      Prefetch(this->level_, this->graph_indices_ + edge_at[k]);
+      const uint64_t position = picks.positions[k];
+      if (skips.after && RowSkips::Has(left_out, position)) continue;
+      edge_at[kept] = start + RowSkips::PlaceOf(absent, position);
+      Prefetch(this->level_, this->graph_indices_ + edge_at[kept]);
+      if (picks.weights != nullptr) {
+        this->task_->weight[this->drawn_ + slot->size + kept] = picks.weights[k];
+      }
+      ++kept;
     }
-    if (picks.weights != nullptr) {
-      std::copy_n(picks.weights, picks.positions.size(),
-                  this->task_->weight + this->drawn_ + slot->size);
-    }
-    slot->size += static_cast<uint32_t>(picks.positions.size());
+    slot->size += kept;
     return Status::Ok();
   }
 

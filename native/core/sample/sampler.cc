@@ -80,7 +80,7 @@ Status Sampler::Sample(const BatchKey& key, std::span<const uint32_t> seeds,
   GNND_CHECK(scale == kScaleOne ||
              (options_.locality.on() && scale > kScaleOne && scale <= kScaleMost &&
               topology_.favoured.size() == topology_.num_nodes()));
-  GNND_CHECK(links.skips.num_rows() == 0 || CanSkip(options_));
+  GNND_CHECK(!links.skips.after || CanSkipAfter(options_));
   scale_ = scale;
   GNND_CHECK(slot.size() >= layout_.slot_bytes());
   GNND_CHECK(reinterpret_cast<uintptr_t>(slot.data()) % alignof(RecordHeader) == 0);

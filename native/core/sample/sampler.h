@@ -44,8 +44,8 @@ class Sampler {
   // large, 8-byte aligned, of any content. kInvalidArgument, and no record, when there are no or
   // too many seeds, or a seed is not a node or occurs twice; kPluginFailed when a plug-in breaks
   // the rules. `scale` is that of favoured neighbours, in sixteenths (core/draw/locality.h); above
-  // kScaleOne the topology must name them. A batch of links has pairs and skips; CanSkip says for
-  // which samplers rows may do without neighbours.
+  // kScaleOne the topology must name them. A batch of links has pairs and skips; CanSkipAfter says
+  // where neighbours may be left out after the draw.
   Status Sample(const BatchKey& key, std::span<const uint32_t> seeds, std::span<std::byte> slot,
                 uint32_t scale = kScaleOne, const LinkBatch& links = {});
 

@@ -71,6 +71,39 @@ std::vector<uint64_t> ExpectedPicks(const BatchKey& key, uint32_t hop, uint32_t 
   return picks;
 }
 
+TEST_CASE("a plug-in sees rows without the links of the batch, or loses them afterwards") {
+  Graph graph;
+  std::vector<uint32_t> row(30);
+  for (uint32_t j = 0; j < 30; ++j) row[j] = j + 1;
+  graph.AddRow(row);
+  graph.AddRow({5, 6});
+  for (uint32_t v = 2; v < 31; ++v) graph.AddRow({});
+  const std::vector<uint32_t> first = {0, 4, 6};
+  const std::vector<uint64_t> places = {0, 3, 4, 29, 0, 1};  // all of row 1
+  SamplerOptions options = OptionsWith(graph.view(), "uniform");
+  options.fanouts = {4};
+  SamplerUnderTest sampler(graph.view(), options, 2, DetectInstructionSet());
+  const BatchKey key{9, 1, 2};
+  const std::vector<uint32_t> seeds = {0, 1};
+  const auto picked = [&](bool after) {
+    const Sample sample = sampler.Sample(key, seeds, {{}, {first, places, after}});
+    CHECK(sample.block(0).indptr[2] == sample.block(0).indptr[1]);
+    std::vector<uint64_t> positions;
+    for (const uint32_t src : sample.block(0).src) positions.push_back(sample.nodes()[src] - 1);
+    return positions;
+  };
+  std::vector<uint64_t> expected = ExpectedPicks(key, 0, 0, 26, 4);
+  for (uint64_t& position : expected) {
+    position = RowSkips::PlaceOf(std::span(places).first(4), position);
+  }
+  CHECK(picked(false) == expected);
+  std::vector<uint64_t> drawn = ExpectedPicks(key, 0, 0, 30, 4);
+  std::erase_if(drawn, [&places](uint64_t position) {
+    return std::find(places.begin(), places.begin() + 4, position) != places.begin() + 4;
+  });
+  CHECK(picked(true) == drawn);
+}
+
 void CheckDraws(const TopologyView& topology, const Sample& sample,
                 const std::vector<int32_t>& fanouts, Expansion expansion) {
   for (uint32_t hop = 0; hop < sample.num_hops(); ++hop) {

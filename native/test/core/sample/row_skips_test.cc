@@ -152,6 +152,42 @@ TEST_CASE("batches that do without their links equal the graph without them, in 
   }
 }
 
+TEST_CASE("draws that favour some nodes equal the graph without the links, too") {
+  for (const uint64_t seed : {51U, 52U}) {
+    const LinkGraph graph = test::RandomLinkGraph(seed, 120, 50, true);
+    const TopologyView plain = graph.graph.view();
+    std::vector<uint8_t> favoured(plain.num_nodes());
+    for (uint32_t v = 0; v < favoured.size(); ++v) favoured[v] = v % 3 == 0 ? 3 : 0;
+    TopologyView topology = plain;
+    topology.favoured = favoured;
+    const LinkOptions links = test::OptionsOf(graph);
+    for (const EdgeWeights weights : {EdgeWeights::kShares, EdgeWeights::kGcn}) {
+      SamplerOptions options{{5, 3}, weights};
+      options.locality.max_scale = 2;
+      const Result<RecordLayout> layout = RecordLayout::Of(
+          LimitsOf(topology.num_nodes(), topology.num_edges(), kBatchSize, options, links));
+      REQUIRE(layout.ok());
+      std::vector<std::byte> slot(layout->slot_bytes());
+      Sampler sampler(topology, options, *layout, DetectInstructionSet());
+      LinkSeeds seeds(links, graph.links, kBatchSize, topology);
+      for (const uint32_t scale : {kScaleOne, 2 * kScaleOne}) {
+        const BatchKey key{seed, 0, 1};
+        REQUIRE(seeds.Make(key).ok());
+        REQUIRE(sampler.Sample(key, seeds.seeds(), slot, scale, seeds.batch()).ok());
+        const Sample sample = OwnSample(slot);
+        const ReferenceSample expected =
+            SampleReference(topology, options, key, seeds.seeds(), scale,
+                            test::SkipsOf(seeds.batch(), sample.nodes(), links));
+        CHECK(test::SameBits(sample.nodes(), expected.nodes));
+        for (uint32_t hop = 0; hop < 2; ++hop) {
+          CHECK(test::SameBits(sample.block(hop).src, expected.blocks[hop].src));
+          CHECK(test::SameBits(sample.block(hop).weight, expected.blocks[hop].weight));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("with full neighbourhoods it is the same whether links go before or after the draw") {
   const LinkGraph graph = test::RandomLinkGraph(5, 100, 30, true);
   for (const EdgeWeights weights : {EdgeWeights::kNone, EdgeWeights::kGcn}) {
