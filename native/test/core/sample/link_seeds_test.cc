@@ -125,6 +125,21 @@ TEST_CASE("a training link that is no pair of nodes is refused by its number") {
   CHECK(status.message().find("training link 3 is (40, ") == 0);
 }
 
+// From an implementation of the definition in Python.
+TEST_CASE("negatives are frozen") {
+  const BatchKey key{0x0123456789ABCDEF, 7, 11};
+  std::vector<uint32_t> drawn;
+  for (uint32_t row = 0; row < 2; ++row) {
+    for (uint32_t column = 0; column < 4; ++column) {
+      drawn.push_back(NegativeDraw(key, row, column, 0, 1000));
+    }
+  }
+  CHECK(drawn == std::vector<uint32_t>{554, 104, 9, 48, 708, 389, 423, 894});
+  CHECK(NegativeDraw(key, 1, 3, 5, 1000) == 909);
+  const BatchKey evaluation{0x0123456789ABCDEF, kLinkEvaluationEpoch, 2};
+  CHECK(NegativeDraw(evaluation, 0, 999, 0, 2'500'000) == 736'517);
+}
+
 TEST_CASE("uniform negatives fall on every node equally often (chi-square, level 1e-6)") {
   constexpr uint32_t kNodes = 50;
   constexpr uint32_t kDraws = 40'000;
