@@ -1,0 +1,168 @@
+#!/usr/bin/env node
+// Test accuracies of jobs with different defaults side by side, over graphs, models and seeds.
+//
+//   node bench/accuracy/search.mjs [--models GRAPHSAGE,GCN,GATV2] [--seeds 3] [--first-seed 1]
+//                                  [--results FILE] [--jobs 1]
+//                                  [--try 'NAME: path=value path=value'] ... FOLDER...
+//
+// Each folder (or .npz file) is a graph, each --try the fields of a job spec that differ from the
+// defaults; 'NAME:' alone are the defaults. All jobs run on the CPU with one device, so many
+// --jobs at a time. What a run came to is added to FILE, and runs that are in it are not run again,
+// so that a search goes on where it was stopped. Prints test accuracies in percent at the epoch of
+// the best validation accuracy, means over seeds with sample standard deviations, and for each seed
+// the epoch at which a run first was within half a point of the best validation accuracy of the
+// first --try; one JSON line per row in build/bench/search.jsonl.
+import { randomUUID } from 'node:crypto';
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { JobState } from '../../dist/api/gen/gnnd/v1/job_pb.js';
+import { JobService } from '../../dist/api/gen/gnnd/v1/job_service_pb.js';
+import { readSpec } from '../../dist/cli/read/spec-file.js';
+import { createApiClient } from '../../dist/cli/session/client.js';
+import { Daemon } from '../daemon.mjs';
+import { deviation, mean, record } from '../record.mjs';
+
+const { values: options, positionals: sources } = parseArgs({
+  allowPositionals: true,
+  options: {
+    models: { type: 'string', default: 'GRAPHSAGE,GCN,GATV2' },
+    seeds: { type: 'string', default: '3' },
+    'first-seed': { type: 'string', default: '1' },
+    results: { type: 'string' },
+    jobs: { type: 'string', default: '1' },
+    try: { type: 'string', multiple: true, default: ['defaults:'] },
+  },
+});
+/** How far below the first variant's best a validation accuracy counts as having reached it. */
+const tolerance = 0.5;
+const pollMs = 200;
+
+/** "NAME: path=value path=value" */
+function variantOf(text) {
+  const [name, fields = ''] = text.split(/:(.*)/s);
+  return { name, sets: fields.split(/\s+/).filter((set) => set !== '') };
+}
+
+/** Walks are what PinSAGE samples by; all others have the defaults. */
+function specOf(dataset, type, seed, sets) {
+  const walks = type === 'PINSAGE' ? ['sampling.algorithm=RANDOM_WALK', 'model.layers=2'] : [];
+  const all = [
+    ...[`dataset=${dataset}`, `model.type=${type}`, `training.random_seed=${seed}`],
+    ...['resources.device_kind=CPU', 'resources.devices=1', ...walks, ...sets],
+  ];
+  const reading = readSpec(null, all);
+  if (!('ok' in reading)) throw new Error(JSON.stringify(reading.violations));
+  return reading.ok.spec;
+}
+
+async function train(client, spec) {
+  const { createJob, getJob } = JobService.method;
+  const { name } = await client.unary(createJob, { spec, requestId: randomUUID() });
+  for (;;) {
+    const job = await client.unary(getJob, { name });
+    if (job.state === JobState.SUCCEEDED) {
+      const { effectiveSpec, result, epochs } = job;
+      const { batchSize, optimizer } = effectiveSpec.training;
+      return {
+        test: 100 * result.testAccuracyBest,
+        val: 100 * result.bestValAccuracy,
+        best_epoch: result.bestEpoch,
+        vals: epochs.map(({ valAccuracy }) => 100 * valAccuracy),
+        seconds: epochs.reduce((sum, { durationMs }) => sum + Number(durationMs), 0) / 1000,
+        batch_size: batchSize,
+        learning_rate: optimizer.learningRate,
+        standardize: job.standardizeChoice,
+      };
+    }
+    if ([JobState.FAILED, JobState.CANCELLED].includes(job.state)) throw new Error(job.message);
+    await sleep(pollMs);
+  }
+}
+
+/** Runs that were kept, by what they are of. */
+function keptRuns() {
+  if (options.results === undefined || !existsSync(options.results)) return new Map();
+  const lines = readFileSync(options.results, 'utf8').trim().split('\n');
+  return new Map(lines.map((line) => JSON.parse(line)).map(({ key, run }) => [key, run]));
+}
+
+/** Epochs until a run is as good as another ended, but for the tolerance; null if never. */
+function epochsTo(run, goal) {
+  const at = run.vals.findIndex((val) => val >= goal.val - tolerance);
+  return at === -1 ? null : at + 1;
+}
+
+function print(dataset, type, rows) {
+  for (const { name, tests, reached, epochs, learning_rate, standardize } of rows) {
+    const cells = [
+      dataset.padEnd(16),
+      type.padEnd(12),
+      name.padEnd(16),
+      `${mean(tests).toFixed(1)} ± ${deviation(tests).toFixed(1)}`.padStart(11),
+      `${reached.map((at) => at ?? '-').join(' ')} of ${epochs}`.padStart(18),
+      `${learning_rate} ${standardize.split(',')[0]}`.padStart(12),
+    ];
+    process.stdout.write(`${cells.join('  ')}\n`);
+  }
+}
+
+/** Does all of them, so many at a time. */
+async function inParallel(tasks) {
+  const left = [...tasks];
+  const workers = Array.from({ length: Number(options.jobs) }, async () => {
+    for (let task = left.shift(); task !== undefined; task = left.shift()) await task();
+  });
+  await Promise.all(workers);
+}
+
+/** Runs of one graph and model, by variant and seed: those that were kept, and new ones. */
+async function runsOf({ client, kept, variants, seeds }, dataset, type) {
+  const keyOf = ({ name, sets }, seed) => JSON.stringify([dataset, type, name, sets, seed]);
+  const cells = variants.flatMap((variant) => seeds.map((seed) => ({ variant, seed })));
+  const missing = cells.filter(({ variant, seed }) => !kept.has(keyOf(variant, seed)));
+  const tasks = missing.map(({ variant, seed }) => async () => {
+    const key = keyOf(variant, seed);
+    const run = await train(client, specOf(dataset, type, seed, variant.sets));
+    kept.set(key, run);
+    const line = `${JSON.stringify({ key, run })}\n`;
+    if (options.results !== undefined) appendFileSync(options.results, line);
+  });
+  await inParallel(tasks);
+  return variants.map((variant) => seeds.map((seed) => kept.get(keyOf(variant, seed))));
+}
+
+async function search(daemon) {
+  const client = createApiClient(daemon.address);
+  const variants = options.try.map(variantOf);
+  const first = Number(options['first-seed']);
+  const seeds = Array.from({ length: Number(options.seeds) }, (_, index) => first + index);
+  const asked = { client, kept: keptRuns(), variants, seeds };
+  for (const source of sources) {
+    const dataset = basename(source, '.npz');
+    daemon.gnnctl('dataset', 'import', '--id', dataset, '--quiet', resolve(source));
+    for (const type of options.models.split(',')) {
+      const runs = await runsOf(asked, dataset, type);
+      const rows = variants.map((variant, place) => {
+        const [{ vals, learning_rate, standardize }] = runs[place];
+        const tests = runs[place].map(({ test }) => test);
+        const reached = runs[place].map((run, index) => epochsTo(run, runs[0][index]));
+        const facts = { epochs: vals.length, learning_rate, standardize };
+        return record('search', { dataset, type, ...variant, tests, reached, ...facts });
+      });
+      print(dataset, type, rows);
+    }
+  }
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'gnnd-bench-search-'));
+const daemon = new Daemon();
+try {
+  await daemon.start(folder);
+  await search(daemon);
+} finally {
+  await daemon.end();
+  rmSync(folder, { recursive: true, force: true });
+}
