@@ -87,6 +87,7 @@ export function jobToProto(job: JobRecord, beside: BesideJob, view: JobView): pb
     deviceKindChoice: view === 'LIST' ? '' : kindText(job.spec, job.effectiveSpec),
     standardizeChoice: view === 'LIST' ? '' : job.choices.standardize,
     precisionChoice: view === 'LIST' ? '' : job.choices.precision,
+    scheduleChoice: view === 'LIST' ? '' : job.choices.schedule,
     batchesPerStepChoice: view === 'LIST' ? '' : stepsText(job.spec, job.effectiveSpec),
   });
   embed(message, pb.JobSchema.field.spec, job.encoded.spec);

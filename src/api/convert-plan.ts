@@ -83,6 +83,7 @@ export function planToProto(
     batchesPerStepChoice,
     standardizeChoice: choices.standardize,
     precisionChoice: choices.precision,
+    scheduleChoice: choices.schedule,
     estimated: plan.estimated,
     executors: plan.executors.map((executor) => ({
       role: ExecutorRole[executor.role],

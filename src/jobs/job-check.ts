@@ -13,6 +13,7 @@ import type { JobSpec, SpecDraft } from '../spec/job-spec.ts';
 import { precisionText } from '../spec/precision.ts';
 import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
+import { scheduleText } from '../spec/schedule.ts';
 import { show } from '../spec/spec-checker.ts';
 import { standardizeText } from '../spec/standardize.ts';
 import { rowPlanOfJob, workOf } from '../work/work.ts';
@@ -96,6 +97,7 @@ function resolveOrThrow(
     const choices = {
       standardize: standardizeText(input, spec, context),
       precision: precisionText(input, spec, context),
+      schedule: scheduleText(input, spec, context.trainNodes),
     };
     return { spec, choices };
   }

@@ -403,6 +403,8 @@ export interface JobPlan extends BatchTimes {
 export interface JobChoices {
   readonly standardize: string;
   readonly precision: string;
+  /** Epochs and learning rate. */
+  readonly schedule: string;
 }
 
 /** A job's status, as stored. Its epochs are history, which is read apart and in pages. */

@@ -1,7 +1,8 @@
 import { trainsInOwnMemory } from './device-kinds.ts';
 import type { JobSpec, JobSpecInput, SpecDraft } from './job-spec.ts';
 import { keepsHistory } from './rules/history.ts';
-import { defaultOf, rangeOf } from './spec-fields.ts';
+import { usualRate } from './schedule.ts';
+import { rangeOf } from './spec-fields.ts';
 import { reads } from './spec-parts.ts';
 
 /**
@@ -114,9 +115,8 @@ export function stepsText(given: JobSpecInput, spec: JobSpec): string {
     batchesPerStep === trainers
       ? ''
       : `, at most ${mostBatches}, as far as an epoch keeps ${kept}, and the queue holds them`;
-  const usual = defaultOf<number>('training.optimizer.learning_rate');
-  const factor = Number((optimizer.learningRate / usual).toPrecision(3));
-  const rate = batchesPerStep === 1 ? '' : `; learning rate ${usual} times ${factor} for that`;
+  const factor = Number((optimizer.learningRate / usualRate).toPrecision(3));
+  const rate = batchesPerStep === 1 ? '' : `; learning rate ${usualRate} times ${factor} for that`;
   return `${batchesPerStep}, chosen: one for each of ${trainers} devices that train${bound}${rate}`;
 }
 

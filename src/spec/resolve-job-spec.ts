@@ -32,6 +32,7 @@ import {
   labelsRule,
   matrixLibraryRule,
   portableRule,
+  scheduleRule,
   stepsRule,
   trainingRule,
 } from './rules/training.ts';
@@ -57,6 +58,7 @@ const rules: readonly Rule[] = [
   cacheRule,
   localityRule,
   trainingRule,
+  scheduleRule,
   matrixLibraryRule,
   portableRule,
   classWeightsRule,

@@ -61,7 +61,11 @@ const rowShares: Decoder<RowShares> = object({
   waitNs: float,
 });
 
-export const jobChoices: Decoder<JobChoices> = object({ standardize: text, precision: text });
+export const jobChoices: Decoder<JobChoices> = object({
+  standardize: text,
+  precision: text,
+  schedule: text,
+});
 
 const rowPlacementPlan: Decoder<RowPlacementPlan> = object({
   explanation: text,

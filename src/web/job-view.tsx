@@ -209,6 +209,7 @@ function Head({ job, epochs }: { readonly job: Job; readonly epochs: number }) {
         <Fact name="Batches a step" text={job.batchesPerStepChoice} />
         <Fact name="Standardise" text={job.standardizeChoice} />
         <Fact name="Precision" text={job.precisionChoice} />
+        <Fact name="Schedule" text={job.scheduleChoice} />
         <Fact name="Made" text={msOf(job.createTime) === null ? '' : madeText(job)} />
       </dl>
     </section>

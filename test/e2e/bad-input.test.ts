@@ -72,7 +72,6 @@ describe('a job spec', () => {
     ['fanout 0', { sampling: { fanouts: [0, 5] } }, 'spec.sampling.fanouts[0]'],
     ['fanout 10^9', { sampling: { fanouts: [5, 1_000_000_000] } }, 'spec.sampling.fanouts[1]'],
     ['nine hops', { sampling: { fanouts: Array(9).fill(2) } }, 'spec.sampling.fanouts'],
-    ['no epochs', { training: {} }, 'spec.training.epochs'],
     ['three devices of two', { resources: { devices: 3 } }, 'spec.resources.devices'],
     ['a device twice', { resources: { deviceNames: ['cpu:0', 'cpu:0'] } }, 'device_names[1]'],
     ['a rate of NaN', { training: { epochs: 1, optimizer: { learningRate: Number.NaN } } }, 'rate'],

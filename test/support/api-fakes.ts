@@ -38,7 +38,7 @@ export function jobRecord(changes: Partial<Omit<JobRecord, 'encoded'>> = {}): Jo
     spec: { dataset: 'cora', training: { epochs: 3 } },
     effectiveSpec: resolvedSpec(),
     datasetDigest: 'd'.repeat(64),
-    choices: { standardize: 'OFF, as asked for', precision: 'FLOAT32, as asked for' },
+    choices: { standardize: 'OFF, as asked for', precision: 'FLOAT32, as asked for', schedule: '' },
     createdBy: 'sam',
     state: 'PENDING',
     phase: null,

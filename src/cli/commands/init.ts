@@ -28,7 +28,7 @@ export function addInit(program: Command, run: Run): void {
     .description('write a commented job file for a dataset; creates no job')
     .argument('<dataset>')
     .addOption(new Option('--model <type>', 'of the job').choices(models).argParser(modelOf))
-    .option('--epochs <n>', 'to train', epochsOf, 20)
+    .option('--epochs <n>', 'to train (default: as many as batches need)', epochsOf)
     .option('--file <file>', 'to write; - prints it', 'job.yaml')
     .option('--force', 'write over a file that is there')
     .action(run(init));
@@ -36,7 +36,7 @@ export function addInit(program: Command, run: Run): void {
 
 interface InitFlags {
   readonly model?: string;
-  readonly epochs: number;
+  readonly epochs?: number;
   readonly file: string;
   readonly force?: boolean;
 }
@@ -69,9 +69,13 @@ async function init(session: Session, given: string, flags: InitFlags): Promise<
   const name = resourceName('datasets', given);
   const dataset = await session.call(DatasetService.method.getDataset, { name });
   const id = name.slice('datasets/'.length);
-  const sets = [`dataset=${id}`, `training.epochs=${flags.epochs}`];
-  const reading = readSpec(null, flags.model ? [...sets, `model.type=${flags.model}`] : sets);
-  if (!('ok' in reading)) throw new Error('a spec of two fields cannot be read');
+  const sets = [
+    `dataset=${id}`,
+    ...(flags.epochs === undefined ? [] : [`training.epochs=${flags.epochs}`]),
+    ...(flags.model === undefined ? [] : [`model.type=${flags.model}`]),
+  ];
+  const reading = readSpec(null, sets);
+  if (!('ok' in reading)) throw new Error('a spec of few fields cannot be read');
   const request = { spec: reading.ok.spec, validateOnly: true, requestId: session.requestId };
   const job = await session.call(JobService.method.createJob, request);
   if (job.effectiveSpec === undefined) throw new Error('the daemon answered no spec');

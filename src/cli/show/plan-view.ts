@@ -68,7 +68,8 @@ type Choices =
   | 'deviceKindChoice'
   | 'batchesPerStepChoice'
   | 'standardizeChoice'
-  | 'precisionChoice';
+  | 'precisionChoice'
+  | 'scheduleChoice';
 
 /** What may have been left open and was decided at creation: only what there is to say. */
 export function choiceFacts(choices: Pick<JobPlan, Choices>): readonly Fact[] {
@@ -77,6 +78,7 @@ export function choiceFacts(choices: Pick<JobPlan, Choices>): readonly Fact[] {
     ['Batches a step', printable(choices.batchesPerStepChoice)],
     ['Standardise', printable(choices.standardizeChoice)],
     ['Precision', printable(choices.precisionChoice)],
+    ['Schedule', printable(choices.scheduleChoice)],
   ];
   return facts.filter(([, text]) => text !== '');
 }

@@ -85,7 +85,7 @@ class Client(Imports):
         model: Model,
         *,
         task: Links | None = None,
-        epochs: int,
+        epochs: int | None = None,
         fanouts: Sequence[int] | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
@@ -107,10 +107,12 @@ class Client(Imports):
             task: Such as `gnnd.Links()`, which learns which nodes belong together; by default what
                 the dataset knows of nodes is learnt.
             epochs: Times that every training node is a seed, or that every link is learnt; at most,
-                with `patience`.
+                with `patience`. Left open, 10, and more where an epoch has few batches;
+                `Job.choices` tells why.
             fanouts: Neighbours drawn for each node and hop, from the seeds outward; -1 takes all.
             batch_size: Seeds, or links, of a batch.
-            learning_rate: Of Adam, unless `training` names another optimizer.
+            learning_rate: Of Adam, unless `training` names another optimizer. Left open, it goes
+                by the number of batches of an epoch.
             weight_decay: L2 penalty, added to gradients.
             random_seed: Key of all randomness: the same seed, spec and dataset train the same
                 parameters, bit for bit.

@@ -1,6 +1,7 @@
 import { automaticSteps } from '../batches-per-step.ts';
 import type { DatasetTask } from '../job-spec.ts';
 import { itemsOf } from '../learnt.ts';
+import { automaticEpochs, automaticRate } from '../schedule.ts';
 import { show } from '../spec-checker.ts';
 import { rangeOf } from '../spec-fields.ts';
 import { reads } from '../spec-parts.ts';
@@ -27,6 +28,19 @@ export const trainingRule: Rule = (spec, { check, given, context }) => {
   const compensation = 'spec.training.staleness_compensation';
   if (given.training?.stalenessCompensation === undefined || check.failed(compensation)) {
     training.stalenessCompensation = training.staleness > 0 ? 'PREDICT' : 'NONE';
+  }
+};
+
+/** How long and at what rate a job trains where that is left open; after the size of batches. */
+export const scheduleRule: Rule = (spec, { check, given, context }) => {
+  const { training } = spec;
+  const { trainNodes } = context;
+  if (given.training?.epochs === undefined) {
+    training.epochs = automaticEpochs(spec, trainNodes).value;
+  }
+  const { learningRate } = given.training?.optimizer ?? {};
+  if (learningRate === undefined || check.failed('spec.training.optimizer.learning_rate')) {
+    training.optimizer.learningRate = automaticRate(spec, trainNodes).value;
   }
 };
 

@@ -230,7 +230,7 @@ describe('CreateJob', () => {
   it('says what is missing when there is no spec', async () => {
     const { client } = await start({ jobs: checkingJobs().jobs });
     const failure = await failureOf(client.call(job.createJob, {}));
-    expect(fieldsOf(failure)).toEqual(['spec.dataset', 'spec.training.epochs']);
+    expect(fieldsOf(failure)).toEqual(['spec.dataset']);
   });
 
   it.each(['1', 'not-a-uuid', `${uuid}0`, uuid.replaceAll('-', '')])(

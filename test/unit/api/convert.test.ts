@@ -329,7 +329,11 @@ describe('plans', () => {
       {
         ...{ plan: jobPlan(), measured: null, rows: null },
         ...{ deviceKindChoice: '', batchesPerStepChoice: '4, as asked for' },
-        choices: { standardize: 'OFF, as asked for', precision: 'FLOAT32, as asked for' },
+        choices: {
+          standardize: 'OFF, as asked for',
+          precision: 'FLOAT32, as asked for',
+          schedule: '',
+        },
       },
       stale,
     );

@@ -132,10 +132,10 @@ describe('batches a step of a job that leaves them open', () => {
     for (const [batches, most] of shapes) expect([batches, on(batches)]).toEqual([batches, most]);
   });
 
-  test('a user who says how many gets them, and his learning rate or the usual one', () => {
+  test('a user who says how many gets them, and his learning rate or that of his batches', () => {
     const asked = inputOf({ resources: sim(4), training: { batchesPerStep: 8 } });
     const { training } = resolved(asked, { ...context, trainNodes: 140 });
-    expect(training).toMatchObject({ batchesPerStep: 8, optimizer: { learningRate: 0.003 } });
+    expect(training).toMatchObject({ batchesPerStep: 8, optimizer: { learningRate: 0.01 } });
     expect(stepsText(asked, resolved(asked))).toBe('8, as asked for');
   });
 

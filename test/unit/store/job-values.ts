@@ -56,6 +56,7 @@ export function newJob(id: string): NewJob {
     choices: {
       standardize: 'ON, chosen: the columns are dense',
       precision: 'FLOAT32, as asked for',
+      schedule: '3 epochs, as asked for',
     },
     createdBy: 'ann',
   };

@@ -73,7 +73,7 @@ def models():
 
 
 def submits():
-    return client.Client.submit.__wrapped__.__kwdefaults__ | {"epochs": None}
+    return client.Client.submit.__wrapped__.__kwdefaults__
 
 
 class Submissions(Refusals):

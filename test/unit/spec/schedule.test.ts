@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import type { JobSpecInput } from '../../../src/spec/job-spec.ts';
+import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
+import { scheduleText } from '../../../src/spec/schedule.ts';
+import { contextOf, okOf } from '../../support/spec-context.ts';
+
+function scheduleOf(trainNodes: number | null, fields: JobSpecInput = {}) {
+  const context = contextOf({ trainNodes, deviceNames: ['cpu:0', 'cpu:1'] });
+  const given = { dataset: 'any', ...fields };
+  const spec = okOf(resolveJobSpec(given, context));
+  expect(resolveJobSpec(spec, context)).toEqual({ ok: spec });
+  const { epochs, optimizer } = spec.training;
+  const text = scheduleText(given, spec, trainNodes);
+  return { epochs, rate: optimizer.learningRate, text };
+}
+
+describe('epochs and learning rate that a job leaves open', () => {
+  it('are 10 and the usual rate where an epoch has many batches', () => {
+    expect(scheduleOf(60_000)).toEqual({
+      epochs: 10,
+      rate: 0.003,
+      text:
+        '10 epochs, chosen: an epoch has 59 batches; ' +
+        'learning rate 0.003, chosen: an epoch has 59 batches',
+    });
+    expect(scheduleOf(34_693)).toMatchObject({ epochs: 12, rate: 0.003 });
+    expect(scheduleOf(31 * 1024 + 1)).toMatchObject({ epochs: 13, rate: 0.003 });
+    expect(scheduleOf(31 * 1024)).toMatchObject({ epochs: 13, rate: 0.01 });
+  });
+
+  it('are as many as have 400 batches, at most 100, and a larger one where it has few', () => {
+    expect(scheduleOf(140)).toEqual({
+      epochs: 100,
+      rate: 0.01,
+      text:
+        '100 epochs, chosen: an epoch has 1 batch; ' +
+        'learning rate 0.01, chosen: an epoch has 1 batch',
+    });
+    expect(scheduleOf(4096)).toMatchObject({ epochs: 100, rate: 0.01 });
+    expect(scheduleOf(4097)).toMatchObject({ epochs: 80, rate: 0.01 });
+    expect(scheduleOf(140, { training: { batchSize: 20 } })).toMatchObject({ epochs: 58 });
+    expect(scheduleOf(140, { training: { lrSchedule: { warmupEpochs: 300 } } }).epochs).toBe(300);
+  });
+
+  it('are what the spec says', () => {
+    const asked = { epochs: 3, optimizer: { learningRate: 0.02 } };
+    expect(scheduleOf(140, { training: asked })).toEqual({
+      ...{ epochs: 3, rate: 0.02 },
+      text: '3 epochs, as asked for; learning rate 0.02, as asked for',
+    });
+    expect(scheduleOf(140, { training: { epochs: 3 } })).toMatchObject({ epochs: 3, rate: 0.01 });
+  });
+
+  it('have the usual rate where another was not measured', () => {
+    const rate = (fields: JobSpecInput) => scheduleOf(140, fields).rate;
+    expect(rate({ model: { type: 'SIGN' } })).toBe(0.003);
+    expect(rate({ model: { type: 'GIN' } })).toBe(0.003);
+    expect(rate({ model: { type: 'GATV2' } })).toBe(0.01);
+    expect(rate({ training: { optimizer: { type: 'SGD' } } })).toBe(0.003);
+    expect(scheduleOf(null)).toMatchObject({ epochs: 10, rate: 0.003 });
+  });
+
+  it('are nothing to tell of a job that trains nothing', () => {
+    const loader = { kind: 'LOAD', training: { epochs: 9 } } as const;
+    expect(scheduleOf(140, loader).text).toBe('');
+  });
+});
