@@ -36,8 +36,8 @@ describe('features.standardize: AUTO', () => {
     expect(choiceOf(sparse, 37_750)).toBe(
       'ON, chosen: 37,750 training nodes for 128 columns are enough, though 95 % of the values are 0',
     );
-    expect(choiceOf(sparse, 32)).toMatch(/^ON/);
-    expect(choiceOf(sparse, 31)).toMatch(/^OFF/);
+    expect(choiceOf(sparse, 256)).toMatch(/^ON/);
+    expect(choiceOf(sparse, 255)).toMatch(/^OFF/);
   });
 
   it('leaves words of a text raw where few of the nodes are known', () => {
