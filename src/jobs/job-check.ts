@@ -10,6 +10,7 @@ import type { MemoryPlan } from '../records/memory-plan.ts';
 import { formatCount } from '../spec/counted.ts';
 import { devicesOfKind } from '../spec/device-kinds.ts';
 import type { JobSpec, SpecDraft } from '../spec/job-spec.ts';
+import { itemsOf } from '../spec/learnt.ts';
 import { precisionText } from '../spec/precision.ts';
 import { resolveJobSpec } from '../spec/resolve-job-spec.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
@@ -97,7 +98,7 @@ function resolveOrThrow(
     const choices = {
       standardize: standardizeText(input, spec, context),
       precision: precisionText(input, spec, context),
-      schedule: scheduleText(input, spec, context.trainNodes),
+      schedule: scheduleText(input, spec, itemsOf(spec, context)),
     };
     return { spec, choices };
   }

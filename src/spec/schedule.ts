@@ -21,48 +21,46 @@ const enoughBatches = 400;
 const leastEpochs = 10;
 const mostEpochs = 100;
 
-type Facts = Pick<SpecDraft, 'kind' | 'model' | 'training'>;
+type Facts = Pick<SpecDraft, 'kind' | 'task' | 'model' | 'training'>;
 
 interface Choice<Value> {
   readonly value: Value;
   readonly why: string;
 }
 
-/** Batches of an epoch; null where the number of training nodes is not known. */
-function batchesOf({ training }: Facts, trainNodes: number | null): number | null {
-  return trainNodes === null ? null : Math.max(1, Math.ceil(trainNodes / training.batchSize));
+/** Batches of an epoch; null where the number of its items is not known. */
+function batchesOf({ training }: Facts, items: number | null): number | null {
+  return items === null ? null : Math.max(1, Math.ceil(items / training.batchSize));
 }
 
-export function automaticEpochs(spec: Facts, trainNodes: number | null): Choice<number> {
-  const batches = batchesOf(spec, trainNodes);
+/** The epochs of a job that learns from so many nodes or links (`itemsOf`). */
+export function automaticEpochs(spec: Facts, items: number | null): Choice<number> {
+  const batches = batchesOf(spec, items);
   const { warmupEpochs } = spec.training.lrSchedule;
   const least = Math.max(leastEpochs, warmupEpochs);
-  if (batches === null) return { value: least, why: 'the number of training nodes is not known' };
+  if (batches === null) return { value: least, why: 'it is not known what an epoch has' };
   const enough = Math.min(mostEpochs, Math.ceil(enoughBatches / batches));
   const what = `an epoch has ${counted(batches, 'batch', 'batches')}`;
   return { value: Math.max(least, enough), why: what };
 }
 
 /** The learning rate of a job, by its size of batches. */
-export function automaticRate(spec: Facts, trainNodes: number | null): Choice<number> {
+export function automaticRate(spec: Facts, items: number | null): Choice<number> {
   const { optimizer } = spec.training;
   const usual = (why: string): Choice<number> => ({ value: usualRate, why });
   if (optimizer.type === 'SGD') return usual('what SGD wants was not measured');
+  if (!reads(spec, 'labels')) return usual('what links want was not measured');
   if (!measuredModels.has(spec.model.type)) {
     return usual(`what a ${spec.model.type} wants was not measured`);
   }
-  const batches = batchesOf(spec, trainNodes);
-  if (batches === null) return usual('the number of training nodes is not known');
+  const batches = batchesOf(spec, items);
+  if (batches === null) return usual('it is not known what an epoch has');
   const why = `an epoch has ${counted(batches, 'batch', 'batches')}`;
   return batches < manyBatches ? { value: fewBatchesRate, why } : usual(why);
 }
 
 /** How epochs and learning rate of a job came about, for people; empty where nothing is trained. */
-export function scheduleText(
-  given: JobSpecInput,
-  spec: JobSpec,
-  trainNodes: number | null,
-): string {
+export function scheduleText(given: JobSpecInput, spec: JobSpec, items: number | null): string {
   if (!reads(spec, 'training')) return '';
   const { epochs, optimizer } = spec.training;
   const { learningRate } = given.training?.optimizer ?? {};
@@ -70,11 +68,11 @@ export function scheduleText(
   const rate = `learning rate ${optimizer.learningRate}`;
   const epochsText =
     given.training?.epochs === undefined
-      ? `${length}, chosen: ${automaticEpochs(spec, trainNodes).why}`
+      ? `${length}, chosen: ${automaticEpochs(spec, items).why}`
       : `${length}, as asked for`;
   const rateText =
     learningRate === undefined
-      ? `${rate}, chosen: ${automaticRate(spec, trainNodes).why}`
+      ? `${rate}, chosen: ${automaticRate(spec, items).why}`
       : `${rate}, as asked for`;
   return `${epochsText}; ${rateText}`;
 }

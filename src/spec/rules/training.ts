@@ -34,13 +34,13 @@ export const trainingRule: Rule = (spec, { check, given, context }) => {
 /** How long and at what rate a job trains where that is left open; after the size of batches. */
 export const scheduleRule: Rule = (spec, { check, given, context }) => {
   const { training } = spec;
-  const { trainNodes } = context;
+  const items = itemsOf(spec, context);
   if (given.training?.epochs === undefined) {
-    training.epochs = automaticEpochs(spec, trainNodes).value;
+    training.epochs = automaticEpochs(spec, items).value;
   }
   const { learningRate } = given.training?.optimizer ?? {};
   if (learningRate === undefined || check.failed('spec.training.optimizer.learning_rate')) {
-    training.optimizer.learningRate = automaticRate(spec, trainNodes).value;
+    training.optimizer.learningRate = automaticRate(spec, items).value;
   }
 };
 
