@@ -15,6 +15,7 @@ import { createRequire } from 'node:module';
 import { cpus } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { digestOf, isClone, once, outputOf, root, run, SetupError, say } from './steps.mjs';
+import { timeLeft } from './time-left.mjs';
 
 const torchVersion = '2.13.0';
 const openblasVersion = '0.3.34.481.3';
@@ -28,9 +29,11 @@ const productPackages = [
 
 /** What runs; all else in build/native is for tests. */
 const products = [
-  ...['gnnd_core.node', 'gnnd_train.node', 'gnnd_sim.so', 'gnnd_reader.so'],
+  ...['gnnd_core.node', 'gnnd_train.node', 'gnnd_reader.so'],
   ...['gnnd_probe', 'gnnd_torch_probe'],
 ];
+/** Simulated devices; whoever trains on the processor needs none. */
+const simPlugin = 'gnnd_sim.so';
 /** Of a machine with CUDA's toolchain only. */
 const cudaPlugin = 'gnnd_cuda.so';
 /** Of this platform, as `npm pack` leaves them (deploy/pack.mjs). */
@@ -170,9 +173,11 @@ export async function nativeCode(python, wants) {
     const env = { PATH: await buildTools() };
     const builder = packageFile('cmake-js', 'bin/cmake-js');
     // "build" alone would keep the options of the first time.
-    for (const step of ['configure', 'build']) {
-      await run('native', process.execPath, [builder, step, ...build.options], { env });
-    }
+    await run('native', process.execPath, [builder, 'configure', ...build.options], { env });
+    const commands = outputOf('ninja', ['-C', 'build/native', '-t', 'commands', 'all'], env) ?? '';
+    const listener = timeLeft(commands);
+    const options = { env, listener };
+    await run('native', process.execPath, [builder, 'build', ...build.options], options);
   });
 }
 
@@ -186,12 +191,14 @@ async function plannedBuild({ path: pythonPath, libraries }, wants) {
   const cache = existsSync(cacheFile) ? readFileSync(cacheFile, 'utf8') : '';
   const tests = doctest !== null || /GNND_TESTS:\w+=ON/.test(cache);
   const bench = wants.bench || /GNND_BENCH:\w+=ON/.test(cache);
+  const sim = wants.sim || tests || /GNND_SIM:\w+=ON/.test(cache);
   const digest = digestOf({
     folders: ['native', 'bench/native'],
     files: ['CMakeLists.txt'],
-    words: [JSON.stringify(libraries), String(tests), String(bench)],
+    words: [JSON.stringify(libraries), String(tests), String(bench), String(sim)],
   });
   const names = [...products];
+  if (sim) names.push(simPlugin);
   if (tests) {
     names.push(...['core', 'fault', 'cuda', 'device', 'train'].map((name) => `gnnd_${name}_test`));
   }
@@ -202,6 +209,7 @@ async function plannedBuild({ path: pythonPath, libraries }, wants) {
     `--CDGNND_NODE_API=${headerFolders().join(';')}`,
     `--CDGNND_TESTS=${tests ? 'ON' : 'OFF'}`,
     `--CDGNND_BENCH=${bench ? 'ON' : 'OFF'}`,
+    `--CDGNND_SIM=${sim ? 'ON' : 'OFF'}`,
   ];
   if (doctest !== null) options.push(`--CDDOCTEST_INCLUDE=${doctest}`);
   if (outputOf('ccache') !== null) options.push('--CDCMAKE_CXX_COMPILER_LAUNCHER=ccache');
@@ -257,7 +265,7 @@ function declined(why) {
 /** Copies what was built to `folder`, without debugging information. */
 export async function packPrebuilt(folder, libraries) {
   mkdirSync(folder, { recursive: true });
-  for (const name of [...products, cudaPlugin]) {
+  for (const name of [...products, simPlugin, cudaPlugin]) {
     const built = join('build/native', name);
     if (!existsSync(built)) continue;
     cpSync(built, join(folder, name));

@@ -8,6 +8,6 @@ import { root, run } from './steps.mjs';
 process.chdir(root);
 rmSync('prebuilt', { recursive: true, force: true });
 if (!process.argv.includes('--clean')) {
-  await run('pack', process.execPath, ['deploy/setup.mjs']);
+  await run('pack', process.execPath, ['deploy/setup.mjs', '--sim']);
   await packPrebuilt(prebuiltFolder, (await python()).libraries);
 }

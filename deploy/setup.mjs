@@ -1,7 +1,9 @@
 #!/usr/bin/env node
 // Sets up gnnd: packages, messages, PyTorch, native build, TypeScript build. Needs Node only.
 //
-//   node deploy/setup.mjs [--tests] [--bench] [--check]
+//   node deploy/setup.mjs [--tests] [--bench] [--check] [--sim]
+//
+// --sim compiles the simulated devices (gnnd serve --sim-devices 2), as --tests does.
 //
 // Every step says what it does and why, does nothing when its inputs did not change, needs no root,
 // and, when something is missing, prints the command that gets it. It makes node_modules/, .venv/,
@@ -44,10 +46,13 @@ const wants = {
   tests: process.argv.includes('--tests'),
   bench: process.argv.includes('--bench'),
   check: process.argv.includes('--check'),
+  // Of an installed package they are prebuilt, or else one build for all.
+  sim: process.argv.includes('--sim') || !isClone,
 };
 const unknown = process.argv.slice(2).find((word) => !(word.replace(/^--/, '') in wants));
 if (unknown !== undefined) {
-  process.stderr.write(`${unknown}?\nusage: node deploy/setup.mjs [--tests] [--bench] [--check]\n`);
+  const options = '[--tests] [--bench] [--check] [--sim]';
+  process.stderr.write(`${unknown}?\nusage: node deploy/setup.mjs ${options}\n`);
   process.exit(64);
 }
 

@@ -60,7 +60,10 @@ function tell(line) {
 /** How long a command may say nothing before we say that it lives. */
 const silenceMs = 30_000;
 
-/** Runs a command; shows that it lives; on failure shows the end of what it printed. */
+/**
+ * Runs a command; shows that it lives; on failure shows the end of what it printed. A `listener`
+ * hears all of it, and puts the last line and the milliseconds so far into words.
+ */
 export function run(step, command, args, options = {}) {
   return new Promise((done, fail) => {
     const child = spawn(command, args, {
@@ -78,12 +81,15 @@ export function run(step, command, args, options = {}) {
       say(step, `… at it for ${Math.round((shownMs - startMs) / 1000)} s`);
     }, silenceMs / 3);
     const take = (data) => {
+      options.listener?.hear(String(data));
       output = (output + data).slice(-20_000);
       if (Date.now() - shownMs < 10_000) return;
       shownMs = Date.now();
       // pip warns of what it does without, which is no news of what it does.
       const lines = output.split('\n').filter((line) => !/^\s*$|^WARNING: /.test(line));
-      if (lines.length > 0) say(step, `… ${lines.at(-1).trim().slice(0, 90)}`);
+      if (lines.length === 0) return;
+      const last = lines.at(-1).trim().slice(0, 90);
+      say(step, `… ${options.listener?.words(last, shownMs - startMs) ?? last}`);
     };
     child.stdout.on('data', take);
     child.stderr.on('data', take);
@@ -104,8 +110,11 @@ export function run(step, command, args, options = {}) {
   });
 }
 
-export function outputOf(command, args = ['--version']) {
-  const result = spawnSync(command, args, { encoding: 'utf8' });
+export function outputOf(command, args = ['--version'], env = {}) {
+  const result = spawnSync(command, args, {
+    ...{ encoding: 'utf8', maxBuffer: 2 ** 26 },
+    env: { ...process.env, ...env },
+  });
   return result.status === 0 ? result.stdout.trim() : null;
 }
 

@@ -176,7 +176,7 @@ function scripts() {
 }
 
 async function main() {
-  await run('wheel', process.execPath, ['deploy/setup.mjs']);
+  await run('wheel', process.execPath, ['deploy/setup.mjs', '--sim']);
   const { path: pythonPath, libraries } = await python();
   await wheelTools(pythonPath);
   rmSync(made, { recursive: true, force: true });

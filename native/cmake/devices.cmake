@@ -1,5 +1,6 @@
-# Device plug-ins (include/gnnd/device_plugin.h): gnnd_sim always, gnnd_cuda if there is nvcc. Each
-# exports one symbol, and the code above their libraries is compiled once.
+# Device plug-ins (include/gnnd/device_plugin.h): gnnd_sim for tests and whoever asks for it, since it
+# takes a tenth of a build; gnnd_cuda if there is nvcc. Each exports one symbol, and the code above
+# their libraries is compiled once.
 file(GLOB device_plugin_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/cuda/plugin/*.cc)
 add_library(gnnd_device_plugin OBJECT EXCLUDE_FROM_ALL ${device_plugin_sources})
 target_link_libraries(gnnd_device_plugin PRIVATE gnnd_options)
@@ -20,6 +21,9 @@ target_link_libraries(gnnd_sim_parts PRIVATE gnnd_options)
 set(sim_pose ${CMAKE_SOURCE_DIR}/native/cuda/sim/pose)
 gnnd_device_plugin(gnnd_sim $<TARGET_OBJECTS:gnnd_sim_parts> ${sim_pose}/simulated.cc)
 target_link_libraries(gnnd_sim PRIVATE gnnd_shim_kernels gnnd_shim)
+if(NOT GNND_SIM)
+  set_target_properties(gnnd_sim PROPERTIES EXCLUDE_FROM_ALL ON)
+endif()
 # The simulated devices under CUDA's name, for rehearsals of GPU tools (bench/gpu-check). It has a
 # folder of its own, so that nobody takes it for the plug-in of a GPU.
 if(GNND_TESTS)

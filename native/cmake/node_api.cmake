@@ -13,6 +13,9 @@ function(gnnd_addon name)
     PREFIX "" SUFFIX ".node"
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
   target_link_libraries(${name} PRIVATE node_api)
+  # A border has no loops, and optimizing it more is a third of its compilation. Sums are the same,
+  # since no option here lets a compiler change one.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
 endfunction()
 
 file(GLOB core_bindings CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/node/core/*.cc)

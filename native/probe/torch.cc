@@ -1,4 +1,6 @@
-#include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/ones.h>
 #include <sys/resource.h>
 #include <torch/cuda.h>
 #include <torch/version.h>

@@ -14,7 +14,7 @@ import {
   withTorch,
 } from '../base/device-probe.ts';
 import type { LinkRates } from '../base/link-classes.ts';
-import { setupCommand } from '../base/package-root.ts';
+import { isClone, setupCommand } from '../base/package-root.ts';
 import { devicePluginPath } from '../native/load.ts';
 
 /**
@@ -26,6 +26,14 @@ const deadlineMs = 30_000;
 /** Libtorch with CUDA is gigabytes of libraries, which a cold disk reads first. */
 const torchDeadlineMs = 120_000;
 
+const names = { CUDA: 'CUDA plug-in', SIM: 'simulated devices' } as const;
+
+/** What gets a plug-in that is not there. */
+const remedies = {
+  CUDA: `for GPUs install their driver and the CUDA toolkit (nvcc), then ${setupCommand}`,
+  SIM: isClone ? 'npm run setup -- --sim' : setupCommand,
+} as const;
+
 export async function probeDevices(
   kind: AcceleratorKind,
   env: NodeJS.ProcessEnv,
@@ -36,8 +44,8 @@ export async function probeDevices(
       ...failedProbe(`gnnd was built without ${plugin}`),
       answer: {
         code: 'NOT_BUILT',
-        message: 'gnnd was built without its CUDA plug-in',
-        remedy: `for GPUs install their driver and the CUDA toolkit (nvcc), then ${setupCommand}`,
+        message: `gnnd was built without its ${names[kind]}`,
+        remedy: remedies[kind],
       },
     };
   }

@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { readProbe, withTorch } from '../../src/base/device-probe.ts';
 import { measureLinks, probeDevices } from '../../src/devices/probe-devices.ts';
 import { repository } from '../support/daemon.ts';
@@ -110,6 +110,16 @@ describe('device plug-ins', () => {
     const { torch } = withTorch(probe('sim'), text);
     expect(torch?.cuda).toBe(cuda === 'None' ? 0 : Math.round(Number(cuda) * 1000));
     expect(torch?.devices).toHaveLength(Number(count));
+  });
+
+  it('that were not built are answered with what builds them', async () => {
+    vi.stubEnv('GNND_ADDON_DIR', '/nowhere');
+    const found = await probeDevices('SIM', process.env).finally(() => vi.unstubAllEnvs());
+    expect(found.answer).toEqual({
+      code: 'NOT_BUILT',
+      message: 'gnnd was built without its simulated devices',
+      remedy: 'npm run setup -- --sim',
+    });
   });
 
   it('that are no plug-ins are answered, too', async () => {

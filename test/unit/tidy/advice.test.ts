@@ -17,7 +17,7 @@ const python = sources.filter(({ path }) => path.endsWith('.py')).map(({ text })
 const { scripts }: { readonly scripts: Readonly<Record<string, string>> } = JSON.parse(
   readFileSync(join(root, 'package.json'), 'utf8'),
 );
-const options = new Set([...optionNames(), '--logdir']);
+const options = new Set([...optionNames(), '--logdir', '--sim']);
 const groups = new Set(specLeaves.map(({ path }) => path.split('.')[0] ?? ''));
 const variables = new Set([
   ...configKeys.map(({ name }) => `GNND_${name.toUpperCase()}`),
