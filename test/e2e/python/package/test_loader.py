@@ -235,6 +235,28 @@ class LoaderTest(unittest.TestCase):
             self.assertTrue(same(parts[number % 2].pop(0), batches[number]))
         self.assertEqual(parts, [[], []])
 
+    def test_ranks_outlive_their_lender(self):
+        whole = list(self.loader(batch_size=32))
+        first = self.loader(batch_size=32, rank=0, world_size=2, num_workers=2)
+        second = self.loader(batch_size=32, rank=1, world_size=2, job=first.job_id)
+        seen = []
+
+        def read(loader):
+            for batch in loader:
+                seen.append(batch)
+                time.sleep(0.01)
+                yield batch
+
+        with ThreadPoolExecutor(2) as pool:
+            reading = [pool.submit(lambda each=each: list(read(each))) for each in (first, second)]
+            while len(seen) < 8:
+                time.sleep(0.01)
+            os.kill(self.executor(first, "TRAINER"), signal.SIGKILL)
+            parts = [each.result() for each in reading]
+        for number, batch in enumerate(whole):
+            self.assertTrue(same(parts[number % 2].pop(0), batch))
+        self.assertEqual(parts, [[], []])
+
     def test_rows_keep_their_type(self):
         data = graph()
         for kind in (torch.bfloat16, torch.float16, torch.float64, torch.uint8):
