@@ -242,6 +242,15 @@ class Modules(unittest.TestCase):
             with self.assertRaisesRegex(gnnd.GnndError, said):
                 geometric.module({"model": {"type": kind, "residual": residual}}, spec, {})
 
+    def test_embeddings_are_tensors_and_tables(self):
+        rows = self.jobs["gcn"].embeddings("val")
+        self.assertTrue(torch.equal(rows.tensor(), torch.from_numpy(np.asarray(rows))))
+        with tempfile.TemporaryDirectory() as folder:
+            table = pd.read_parquet(rows.save(f"{folder}/rows.parquet"))
+        self.assertEqual(list(table.columns), ["node", "embedding"])
+        self.assertEqual(table.node.tolist(), rows.nodes.tolist())
+        self.assertTrue(np.array_equal(np.stack(table.embedding), rows.rows))
+
     def test_history_is_a_frame_that_plots(self):
         mpl.use("Agg")
         job = self.jobs["gcn"].wait()
