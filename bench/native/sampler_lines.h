@@ -124,7 +124,7 @@ class LineCounter {
       }
       reads.indices.resize(fanout);
       reads.indices.resize(weighted_.Pick(stream, node, topology_.alias.data() + start, degree,
-                                          fanout, options_.replace, reads.indices.data()));
+                                          fanout, options_.replace, {}, reads.indices.data()));
       for (uint64_t& at : reads.indices) at += start;
     } else {
       reads.indices.resize(fanout);
