@@ -59,6 +59,13 @@ inline constexpr uint64_t kEvalBlockRows = 1024;
 // Floats that a block gathers, 256 MiB: some 50 ms of one core.
 inline constexpr uint64_t kEvalBlockFloats = uint64_t{1} << 26;
 
+// Links that are ranked together: keyed negatives are those of a group, not of a link. A product of
+// a group's sources and its negatives computes as fast as the processor can, while rows of a
+// negative for each link would come from memory one by one.
+inline constexpr uint32_t kLinkGroup = 128;
+// Most rows that a group is scored with at once.
+inline constexpr uint32_t kRankedBlockRows = 4096;
+
 // Most bytes that an exact evaluation copies at once to a device with memory of its own.
 inline constexpr uint64_t kEvalPartBytes = uint64_t{64} << 20;
 

@@ -19,7 +19,6 @@ namespace {
 // Multiply-adds of a block, some 10 ms of one core: how often `alive` is asked.
 constexpr uint64_t kBlockCost = uint64_t{1} << 29;
 constexpr uint64_t kLeastBlock = 256;
-constexpr uint64_t kMostBlock = 4096;
 constexpr uint32_t kGrainLinks = 32;
 
 }  // namespace
@@ -108,7 +107,8 @@ Status LinkRanking::Rank(const EvalTask& task, uint32_t chunks, const Rows& rows
 
 uint32_t LinkRanking::BlockNodes(const Group& group) const {
   const uint64_t cost = group.sources.size() * head_.CostOfPair(dim_);
-  return static_cast<uint32_t>(std::clamp(kBlockCost / cost, kLeastBlock, kMostBlock));
+  return static_cast<uint32_t>(
+      std::clamp(kBlockCost / cost, kLeastBlock, uint64_t{kRankedBlockRows}));
 }
 
 void LinkRanking::Begin(const Rows& rows, Group* group) {
@@ -223,7 +223,7 @@ Status LinkRanking::RankAmongAll(const Rows& rows, const Alive& alive, Group* gr
 Status LinkRanking::RankAmongGiven(const Rows& rows, const Alive& alive, Group* group) {
   const LinkSet& set = SetOf(group->which);
   const uint64_t each = set.negatives.size() / set.size();
-  const uint64_t step = std::max<uint64_t>(1, kMostBlock / (each + 1));
+  const uint64_t step = std::max<uint64_t>(1, uint64_t{kRankedBlockRows} / (each + 1));
   std::vector<uint32_t> nodes;
   for (uint64_t first = 0; first < group->sources.size(); first += step) {
     if (!alive()) return EvaluationAborted();

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/executor/eval_scratch.h"
 #include "core/executor/train_work.h"
 #include "core/graph/row_table.h"
 #include "core/graph/topology_view.h"
@@ -15,11 +16,6 @@
 #include "train/layers/link_head.h"
 
 namespace gnnd {
-
-// Links that are ranked together. Keyed negatives are those of a group, not of a link: a product of
-// a group's sources and its negatives computes as fast as the processor can, while rows of a
-// negative for each link would come from memory one by one.
-inline constexpr uint32_t kLinkGroup = 128;
 
 // Ranks links among negatives, by the last layer's rows. It never holds the scores of more than a
 // block of a group. For use by one thread; uses the team's threads. Borrows options and topology.

@@ -107,6 +107,9 @@ Result<std::unique_ptr<Judging>> ChooseTask(BlockBase* base) {
   if (options.links != nullptr) {
     const LinkUse& use = *options.links;
     if (!options.model.head) return Status(Code::kInvalidArgument, "a model of links has no head");
+    if (options.eval_sampler) {
+      return Status(Code::kInvalidArgument, "links are not evaluated on samples");
+    }
     GNND_TRY(use.Check(options.num_nodes()));
     base->task = LinksOfBlocks(base->model->model(), use);
     base->ranking = std::make_unique<LinkRanking>(use, options.topology, base->model->model().spec,
