@@ -9,7 +9,7 @@
 
 // How links are ranked among negatives: ones that are scored higher count before the link, ones
 // that are scored the same count half, which is the mean of the best and the worst rank that the
-// link could have (ogb's "mrr" and "hits@k_list" of linkproppred/evaluate.py).
+// link could have, as OGB's evaluator of link prediction takes it.
 
 namespace gnnd {
 

@@ -11,7 +11,7 @@
 namespace gnnd {
 namespace {
 
-// ogb/linkproppred/evaluate.py, _eval_mrr of version 1.3.6, on one link: the optimistic rank counts
+// _eval_mrr of OGB 1.3.6's evaluator of link prediction, on one link: the optimistic rank counts
 // negatives above it, the pessimistic one also those that tie.
 double RankOfOgb(double link, const std::vector<double>& negatives) {
   const auto above = std::ranges::count_if(negatives, [link](double y) { return y > link; });
