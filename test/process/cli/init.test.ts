@@ -40,7 +40,7 @@ beforeEach(async () => {
         sampling: { algorithm: SamplingAlgorithm.KHOP_UNIFORM, fanouts: [10, 5] },
         ...(isRows ? { propagation: { operators: [PropagationOperator.PPR], hops: 3 } } : {}),
         evaluation: { metric: DecidingMetric.MAE },
-        training: { epochs: spec?.training?.epochs ?? 0, optimizer: { learningRate: 0.01 } },
+        training: { epochs: spec?.training?.epochs ?? 12, optimizer: { learningRate: 0.01 } },
       }),
     });
   });
@@ -99,7 +99,7 @@ test('a file that is there is kept, unless it may be lost', async () => {
   const again = await init('--file', file, '--epochs', '3');
   expect(again.exitCode).not.toBe(0);
   expect(again.stderr).toContain('is there already; --force writes over it');
-  expect(readFileSync(file, 'utf8')).toContain('epochs: 20');
+  expect(readFileSync(file, 'utf8')).toContain('epochs: 12');
   expect((await init('--file', file, '--epochs', '3', '--force')).exitCode).toBe(0);
   expect(readFileSync(file, 'utf8')).toContain('epochs: 3');
 });
