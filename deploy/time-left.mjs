@@ -7,7 +7,7 @@
 const weights = [
   { having: /spmm_loops/, weight: 8 },
   { having: /_addon[.]dir/, weight: 3 },
-  { having: /gnnd_train|torch_probe/, weight: 5 },
+  { having: /gnnd_train|torch_probe/, weight: 3 },
 ];
 const weightOf = (step) => weights.find(({ having }) => having.test(step))?.weight ?? 1;
 

@@ -92,6 +92,8 @@ function compiled(call, torchFolder, version) {
   const command = call.command
     .replaceAll(torchFolder, join(folderOf(version), 'torch'))
     .replace(/ -o \S+/, '')
+    // Those of the build are of its own PyTorch; and each source names what it needs.
+    .replace(/ -Winvalid-pch -include \S+/, '')
     .replace(/ -c (?=\S+$)/, ` ${end} `)
     .replace(/ -O3 -g1 /, ' ');
   const words = hasCcache && !command.startsWith('ccache') ? `ccache ${command}` : command;

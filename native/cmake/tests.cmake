@@ -75,6 +75,7 @@ if(GNND_TRAIN)
   file(GLOB_RECURSE train_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/native/test/train/*_test.cc)
   gnnd_test(gnnd_train_test ${train_tests})
   target_link_libraries(gnnd_train_test PRIVATE gnnd_train)
+  gnnd_precompiled(gnnd_train_test <ATen/core/Tensor.h> <torch/csrc/autograd/custom_function.h>)
   add_dependencies(gnnd_train_test gnnd_sim gnnd_posing)
   # The tests that may use a GPU, for bench/gpu-check, where compiling all would take too long.
   list(FILTER train_tests INCLUDE REGEX "/device_[a-z_]*test\\.cc$")

@@ -76,6 +76,7 @@ target_link_libraries(gnnd_train PUBLIC gnnd_core onednn_wheel torch_wheel openb
 # Our loops run on torch's own OpenMP threads: its libgomp has the soname that -fopenmp links, and
 # the RPATH above finds it first.
 target_compile_options(gnnd_train PRIVATE -fopenmp)
+gnnd_precompiled(gnnd_train <ATen/core/Tensor.h> <torch/csrc/autograd/custom_function.h>)
 target_link_options(gnnd_train PUBLIC -fopenmp)
 
 # Asks libtorch on which devices it computes, in a process of its own.

@@ -168,7 +168,7 @@ TEST_CASE("scores of classes order nodes by their probabilities, of labels by th
   targets.ranks = true;
   const Scored two = ScoresOf(targets, {{1, 3}, {-1, -2}});
   CHECK(two.scores == std::vector<float>{2, -1});
-  CHECK(two.outcomes == std::vector<Outcome>{Outcome::kPositive, Outcome::kNegative});
+  CHECK((two.outcomes == std::vector<Outcome>{Outcome::kPositive, Outcome::kNegative}));
 
   targets.width = 3;
   const Scored three = ScoresOf(targets, {{100, 101, 99}});
@@ -177,7 +177,7 @@ TEST_CASE("scores of classes order nodes by their probabilities, of labels by th
   for (size_t c = 0; c < 3; ++c) {
     const double share = std::exp(std::vector<double>{-1, 0, -2}[c]) / all;
     CHECK(std::exp(static_cast<double>(three.scores[c])) == doctest::Approx(share));
-    CHECK(three.outcomes[c] == (c == 1 ? Outcome::kPositive : Outcome::kNegative));
+    CHECK((three.outcomes[c] == Outcome::kPositive) == (c == 1));
   }
 
   const std::vector<uint8_t> bits = {1, kUnknownLabel, 0};
@@ -185,8 +185,8 @@ TEST_CASE("scores of classes order nodes by their probabilities, of labels by th
   targets.label_bits = bits;
   const Scored labels = ScoresOf(targets, {{5, 6, 7}});
   CHECK(labels.scores == std::vector<float>{5, 6, 7});
-  CHECK(labels.outcomes ==
-        std::vector<Outcome>{Outcome::kPositive, Outcome::kUnknown, Outcome::kNegative});
+  CHECK((labels.outcomes ==
+         std::vector<Outcome>{Outcome::kPositive, Outcome::kUnknown, Outcome::kNegative}));
 }
 
 TEST_CASE("weights of classes multiply losses and gradients, and weights of 1 change no bit") {

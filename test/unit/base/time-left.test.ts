@@ -12,8 +12,8 @@ test('time left follows the work that is left, not the number of steps', () => {
     for (let step = 1; step <= 5; step++) build.hear(built(step, target));
     return build.words(built(5, target).trim(), 100_000);
   };
-  expect(heard('gnnd_core')).toBe('5 of 10 steps, about 8 min left');
-  expect(heard('gnnd_train')).toBe('5 of 10 steps, about 20 s left');
+  expect(heard('gnnd_core')).toBe('5 of 10 steps, about 5 min left');
+  expect(heard('gnnd_train')).toBe('5 of 10 steps, about 40 s left');
 });
 
 test('lines may come in pieces, and what is no step is said as it is', () => {
