@@ -51,7 +51,7 @@ async function edgesByBlocks(
   columns: EdgeColumns,
   ids: NodeIds | null,
 ): Promise<EdgeSorter | null> {
-  const blocks = ids === null ? null : table.edgeBlocks(columns, ids);
+  const blocks = ids === null ? null : await table.edgeBlocks(columns, ids);
   if (blocks === null) return null;
   const sorter = tableSorter(context, ids?.size ?? 1, columns.weight >= 0);
   try {

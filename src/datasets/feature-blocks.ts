@@ -18,7 +18,7 @@ import { bytesOf, type TablePart } from './table-files.ts';
  */
 
 /** Smaller files are read by rows: starting a query takes as long. */
-const blocksBytesMin = 1 << 23;
+export const blocksBytesMin = 1 << 23;
 
 interface BlockRow {
   readonly line: number;

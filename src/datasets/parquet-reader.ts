@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
-import type { DuckDBVector } from '@duckdb/node-api';
+import type { DuckDBDataChunk, DuckDBVector } from '@duckdb/node-api';
 import { messageOf } from '../base/errors.ts';
 import { openSource } from './byte-streams.ts';
-import { chunksBeside, inQueries, quotedName, quotedPath, rowsOf } from './duckdb.ts';
+import { chunksBeside, chunksOf, inQueries, quotedName, quotedPath, rowsOf } from './duckdb.ts';
 import { badFile, formatCount } from './problems.ts';
 import type { Field } from './table-columns.ts';
 
@@ -25,6 +25,11 @@ const wholeNumber = /^(U?BIGINT|U?HUGEINT)$/;
 
 export function isNumberType(type: string): boolean {
   return smallNumber.test(type) || wholeNumber.test(type);
+}
+
+/** Whether a column has whole numbers alone. */
+export function isWholeType(type: string): boolean {
+  return /^U?(TINYINT|SMALLINT|INTEGER|BIGINT)$/.test(type);
 }
 
 /** Whether a column has lists of numbers; some writers mark them as JSON. */
@@ -99,6 +104,23 @@ export class ParquetFile {
     const needed = told.filter((at) => !isNumberType(this.types[at] ?? '') || counting.has(at));
     for await (const rows of this.#select(needed, `LIMIT ${count}`)) return rows;
     return [];
+  }
+
+  /** Columns as what is made of their names in a query. Throws ImportFailure as `rows` does. */
+  async *columnsAs(
+    columns: readonly (readonly [number, (name: string) => string])[],
+  ): AsyncGenerator<DuckDBDataChunk> {
+    const selected = columns.map(([at, made]) => made(quotedName(this.columns[at] ?? '')));
+    const sql = `SELECT ${selected.join(', ')} FROM ${parquetSource([this.#path])}`;
+    this.#read = 0;
+    try {
+      for await (const chunk of chunksOf(sql, this.#signal)) {
+        this.#read += chunk.rowCount;
+        yield chunk;
+      }
+    } catch (error) {
+      throw this.#unreadable(error, this.#read);
+    }
   }
 
   async *#select(columns: readonly number[], limit: string): AsyncGenerator<ParquetRow[]> {

@@ -51,8 +51,8 @@ export interface EdgeBlock {
   readonly lineOf: (edge: number) => number;
 }
 
-/** The column of an end, or of a weight, of the table. */
-interface EdgeFields {
+/** Columns of ends and of weights, by their positions; -1: there are no weights. */
+export interface EdgeFields {
   readonly source: number;
   readonly target: number;
   readonly weight: number;

@@ -1,15 +1,28 @@
 import type { ColumnKind, TextBatch } from '../native/contract.ts';
 import { CsvFile, type CsvRow, cutRecord, type Separator } from './csv-reader.ts';
-import { type FeatureBlock, featureBlocks, hasBlocks, NeedsRows } from './feature-blocks.ts';
+import {
+  blocksBytesMin,
+  type FeatureBlock,
+  featureBlocks,
+  hasBlocks,
+  NeedsRows,
+} from './feature-blocks.ts';
 import { firstOf, firstRepeated } from './feature-names.ts';
 import type { ImportContext } from './import-context.ts';
 import type { NodeIds } from './node-ids.ts';
+import { hasEdgeBlocks, parquetEdges } from './parquet-edges.ts';
 import { ParquetFile } from './parquet-reader.ts';
 import { badFile, formatCount, type ProblemList } from './problems.ts';
-import { type EdgeBlock, edgeBlock, featureBlock, type OddRows } from './table-blocks.ts';
+import {
+  type EdgeBlock,
+  type EdgeFields,
+  edgeBlock,
+  featureBlock,
+  type OddRows,
+} from './table-blocks.ts';
 import type { Field } from './table-columns.ts';
 import { bytesOf, partsOf, type TablePart, tablePath } from './table-files.ts';
-import { batchesBytesMin, plainText, type TextReader, textBatches } from './text-batches.ts';
+import { batchesBytesMin, type TextReader, textBatches } from './text-batches.ts';
 
 /** A table of a source: a file of text, plain or packed, a Parquet file, or a folder of them. */
 
@@ -186,13 +199,29 @@ export class Table {
    * Edges by columns, with ends of `ids`; null where they are to be read by rows. While blocks are
    * read any problem throws NeedsRows.
    */
-  edgeBlocks(
-    columns: { readonly source: number; readonly target: number; readonly weight: number },
-    ids: NodeIds,
-  ): AsyncGenerator<EdgeBlock> | null {
+  async edgeBlocks(columns: EdgeFields, ids: NodeIds): Promise<AsyncGenerator<EdgeBlock> | null> {
     const last = Math.max(columns.source, columns.target, columns.weight);
-    const areOwn = this.#isLargeText() && last < this.#own.length;
-    return areOwn ? this.#textEdges(columns, ids) : null;
+    if (last >= this.#own.length || this.#made !== null) return null;
+    if (this.isText) return this.#isLargeText() ? this.#textEdges(columns, ids) : null;
+    if (!ids.areCounted || bytesOf(this.#parts) < blocksBytesMin) return null;
+    for (const part of this.#parts) {
+      if (!hasEdgeBlocks(await this.#parquet(part), columns)) return null;
+    }
+    return this.#parquetEdges(columns, ids);
+  }
+
+  async *#parquetEdges(columns: EdgeFields, ids: NodeIds): AsyncGenerator<EdgeBlock> {
+    this.#offsets.length = 0;
+    let rows = 0;
+    for (const [index, part] of this.#parts.entries()) {
+      this.#offsets.push(rows);
+      const file = await this.#parquet(part);
+      for await (const block of parquetEdges(file, columns, ids, rows)) {
+        this.#fraction = (index + file.fraction) / this.#parts.length;
+        yield block;
+      }
+      rows += file.numRows;
+    }
   }
 
   #isLargeText(): boolean {
@@ -219,10 +248,7 @@ export class Table {
     }
   }
 
-  async *#textEdges(
-    columns: { readonly source: number; readonly target: number; readonly weight: number },
-    ids: NodeIds,
-  ): AsyncGenerator<EdgeBlock> {
+  async *#textEdges(columns: EdgeFields, ids: NodeIds): AsyncGenerator<EdgeBlock> {
     const kind = ids.areCounted ? 'WHOLE' : 'TEXT';
     const kinds = new Map<number, ColumnKind>([
       [columns.source, kind],
@@ -242,7 +268,7 @@ export class Table {
   > {
     const separator = this.separator ?? ',';
     const columns = this.#own.map((_, at) => kinds.get(at) ?? 'SKIP');
-    const options = { ...plainText, separator, decimalCommas: separator !== ',', columns };
+    const options = { separator, header: true, decimalCommas: separator !== ',', columns };
     this.#offsets.length = 0;
     let lines = 0;
     for (const [index, part] of this.#parts.entries()) {

@@ -8,11 +8,6 @@ export type TextReader = Pick<CoreAddon, 'textRowsOpen' | 'textRowsRead'>;
 /** Smaller files are read by rows, which costs nothing that anyone would notice. */
 export const batchesBytesMin = 1 << 20;
 
-/** What most files are. */
-export const plainText = {
-  ...{ separator: ',', comments: '', header: true, list: false, decimalCommas: false },
-} satisfies Omit<TextRowsOptions, 'columns'>;
-
 /** The file in batches; while one is looked at the next one is read. */
 export async function* textBatches(
   native: TextReader,

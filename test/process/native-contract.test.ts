@@ -28,7 +28,7 @@ test('the addons export what is declared, in the same order, and nothing beside 
       const [, body = ''] = /Functions \{\n([\s\S]*?)\n\}/.exec(text) ?? [];
       return [...body.matchAll(/^ {2}(\w+)\(/gm)].map(([, method]) => method);
     });
-  const subjects = ['host', 'dataset', 'model', 'segment', 'sampler', 'lender', 'cache'];
+  const subjects = ['host', 'dataset', 'table', 'model', 'segment', 'sampler', 'lender', 'cache'];
   const core = declared([...subjects, 'propagation']);
   expect(core.length).toBeGreaterThan(20);
   expect(Object.keys(loadCore())).toEqual(core);

@@ -53,6 +53,10 @@ const char* RecordEnd(const char* at, const char* end) {
   }
 }
 
+bool IsEmptyLine(const char* at, const char* record_end) {
+  return at == record_end || *at == '\n' || (at[0] == '\r' && at[1] == '\n');
+}
+
 // A number that is not the quotient of two doubles; null where it is none.
 [[gnu::noinline]] const char* ReadLong(const char* begin, const char* end, double* magnitude) {
   const auto [next, error] = std::from_chars(begin, end, *magnitude);
@@ -134,7 +138,6 @@ bool IsUtf8(std::string_view text) {
 TextRows::TextRows(TextRowsOptions options)
     : options_(std::move(options)),
       separator_(options_.separator.empty() ? ',' : options_.separator[0]),
-      by_blanks_(separator_ == ' '),
       header_is_due_(options_.header) {
   for (const ColumnKind kind : options_.columns) {
     if (kind == ColumnKind::kWhole) ++num_wholes_;
@@ -144,28 +147,19 @@ TextRows::TextRows(TextRowsOptions options)
 }
 
 // Ends at the text's end: a closing quote, or what separates fields.
-template <bool kList>
 inline const char* TextRows::ReadText(const char* at, const char* end, bool quoted,
                                       std::string_view* text) const {
   const char* const begin = at;
   if (quoted) {
     at = Find(at, end, '"');
     if (at == nullptr) return nullptr;
-  } else if (kList && by_blanks_) {
-    while (!IsBlank(*at) && *at != '\n' && *at != '"') ++at;
   } else {
     while (*at != separator_ && *at != '\n' && *at != '"') ++at;
   }
   if (!quoted && *at == '"') return nullptr;
   if (!quoted && *at == '\n' && at > begin && at[-1] == '\r') --at;
-  const char* text_end = at;
-  while (kList && text_end > begin && IsBlank(text_end[-1])) --text_end;
-  *text = {begin, text_end};
-  if (quoted && text->find('\n') != std::string_view::npos) return nullptr;
-  if (!kList || text->empty()) return at;
-  // What is a blank beyond ASCII is for a reader that knows all of them.
-  const auto is_plain = [](char c) { return c > ' '; };
-  return is_plain(text->front()) && is_plain(text->back()) ? at : nullptr;
+  *text = {begin, at};
+  return quoted && text->find('\n') != std::string_view::npos ? nullptr : at;
 }
 
 // Ends behind the number; null where there is none, or one that `kind` may not be.
@@ -191,39 +185,26 @@ inline const char* TextRows::ReadText(const char* at, const char* end, bool quot
 }
 
 // The begin of the next field, or of what follows the record; null where neither comes.
-template <bool kList>
-[[gnu::always_inline]] inline const char* TextRows::NextField(const char* at, bool quoted,
+[[gnu::always_inline]] inline const char* TextRows::NextField(const char* at,
                                                               bool is_last_column) const {
-  if (!kList && !is_last_column && *at == separator_) return at + 1;
-  const char* const field_end = at;
-  while (kList && !quoted && IsBlank(*at)) ++at;
-  const bool is_end = *at == '\n' || (at[0] == '\r' && at[1] == '\n');
-  if (is_end) return is_last_column ? at + (*at == '\r' ? 2 : 1) : nullptr;
-  const bool by_blanks = kList && by_blanks_;
-  if (by_blanks ? at == field_end : *at != separator_) return nullptr;
-  if (!is_last_column) return by_blanks ? at : at + 1;
-  if (!kList) return nullptr;
-  while (*at != '\n' && *at != '"') ++at;
-  return *at == '\n' ? at + 1 : nullptr;
+  if (!is_last_column) return *at == separator_ ? at + 1 : nullptr;
+  if (*at == '\n') return at + 1;
+  return at[0] == '\r' && at[1] == '\n' ? at + 2 : nullptr;
 }
 
 // Reads a row whose every field is plain; ends behind its newline, null where it is another one.
-template <bool kList>
 const char* TextRows::ReadPlain(const char* at, const char* end, Row row) const {
   const size_t num_columns = options_.columns.size();
   for (size_t column = 0; column < num_columns; ++column) {
-    const char* const field = at;
-    while (kList && IsBlank(*at)) ++at;
     const bool quoted = *at == '"';
-    if (kList && quoted && (by_blanks_ || at != field)) return nullptr;
     at += quoted;
     std::string_view skipped;
     switch (const ColumnKind kind = options_.columns[column]) {
       case ColumnKind::kSkip:
-        at = ReadText<kList>(at, end, quoted, &skipped);
+        at = ReadText(at, end, quoted, &skipped);
         break;
       case ColumnKind::kText:
-        at = ReadText<kList>(at, end, quoted, row.texts++);
+        at = ReadText(at, end, quoted, row.texts++);
         break;
       case ColumnKind::kNumber:
       case ColumnKind::kWeight:
@@ -239,7 +220,7 @@ const char* TextRows::ReadPlain(const char* at, const char* end, Row row) const 
       }
     }
     if (at == nullptr || (quoted && *at != '"')) return nullptr;
-    at = NextField<kList>(at + quoted, quoted, column + 1 == num_columns);
+    at = NextField(at + quoted, column + 1 == num_columns);
     if (at == nullptr) return nullptr;
   }
   return at;
@@ -268,10 +249,8 @@ TextBatch TextRows::Read(std::string_view more, bool is_last) {
     batch.numbers.resize((rows + 1) * num_numbers_);
     const Row row = {batch.wholes.data() + rows * num_wholes_,
                      batch.numbers.data() + rows * num_numbers_, row_texts_.data()};
-    const bool is_plain = !header_is_due_ && !IsSkipped(at, end);
-    const char* next = nullptr;
-    if (is_plain)
-      next = options_.list ? ReadPlain<true>(at, end, row) : ReadPlain<false>(at, end, row);
+    const bool is_plain = !header_is_due_ && !IsEmptyLine(at, end);
+    const char* const next = is_plain ? ReadPlain(at, end, row) : nullptr;
     if (next != nullptr && (next <= end || is_last)) {
       Add(at, nullptr, &batch);
       at = next;
@@ -299,7 +278,7 @@ void TextRows::Add(const char* at, const char* record_end, TextBatch* batch) {
   if (record_end != nullptr) {
     // Only quotes hold newlines.
     line_ += static_cast<uint64_t>(std::count(at, record_end, '\n'));
-    if (IsSkipped(at, record_end)) return;
+    if (IsEmptyLine(at, record_end)) return;
     const char* const text_end =
         record_end > at && record_end[-1] == '\r' ? record_end - 1 : record_end;
     if (std::exchange(header_is_due_, false)) {
@@ -317,12 +296,6 @@ void TextRows::Add(const char* at, const char* record_end, TextBatch* batch) {
   }
   batch->lines.push_back(static_cast<uint32_t>(line - batch->first_line));
   ++batch->num_rows;
-}
-
-// Whether a record is an empty line or a comment.
-bool TextRows::IsSkipped(const char* at, const char* record_end) const {
-  if (at == record_end || *at == '\n' || (at[0] == '\r' && at[1] == '\n')) return true;
-  return !options_.comments.empty() && options_.comments.find(*at) != std::string::npos;
 }
 
 }  // namespace gnnd

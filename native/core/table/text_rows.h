@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-// Rows of a file of text (RFC 4180, or fields by blanks) as columns of numbers and texts, from
+// Rows of a file of text (RFC 4180) as columns of numbers and texts, from
 // pieces of the file as they come. What is plain is read here; any other row is handed out as it
 // stands, for a reader that can say what is wrong with it.
 
@@ -22,12 +22,8 @@ enum class ColumnKind {
 };
 
 struct TextRowsOptions {
-  std::string separator;  // one character; a blank means as many blanks and tabs as there are
-  std::string comments;   // lines that begin with one of these characters are left out
+  std::string separator;  // one character
   bool header = true;     // the first row is no data
-  // Of lists: blanks around fields are no part of them, and fields behind the last column are
-  // ignored.
-  bool list = false;
   bool decimal_commas = false;
   std::vector<ColumnKind> columns;
 };
@@ -66,20 +62,14 @@ class TextRows {
     std::string_view* texts;
   };
 
-  template <bool kList>
   const char* ReadPlain(const char* at, const char* end, Row row) const;
-  template <bool kList>
   const char* ReadText(const char* at, const char* end, bool quoted, std::string_view* text) const;
   const char* ReadNumber(const char* at, const char* end, ColumnKind kind, float* value) const;
-  template <bool kList>
-  const char* NextField(const char* at, bool quoted, bool is_last_column) const;
+  const char* NextField(const char* at, bool is_last_column) const;
   void Add(const char* at, const char* record_end, TextBatch* batch);
-  bool IsBlank(char c) const { return c == ' ' || (c == '\t' && separator_ != '\t'); }
-  bool IsSkipped(const char* at, const char* record_end) const;
 
   const TextRowsOptions options_;
   const char separator_;
-  const bool by_blanks_;
   size_t num_wholes_ = 0;
   size_t num_numbers_ = 0;
   bool header_is_due_;

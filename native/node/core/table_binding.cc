@@ -20,17 +20,11 @@ inline constexpr auto kNames<ColumnKind> =
                                        {"WHOLE", ColumnKind::kWhole}});
 
 template <>
-inline constexpr auto kTable<TextRowsOptions> = StructOf(
-    "TextRowsOptions",
-    Field{"separator", &TextRowsOptions::separator,
-          "One character; a blank means as many blanks and tabs as there are."},
-    Field{"comments", &TextRowsOptions::comments,
-          "Lines that begin with one of these characters are left out."},
-    Field{"header", &TextRowsOptions::header, "The first row is no data."},
-    Field{"list", &TextRowsOptions::list,
-          "Blanks around fields are no part of them, and what follows the columns is ignored."},
-    Field{"decimalCommas", &TextRowsOptions::decimal_commas},
-    Field{"columns", &TextRowsOptions::columns});
+inline constexpr auto kTable<TextRowsOptions> =
+    StructOf("TextRowsOptions", Field{"separator", &TextRowsOptions::separator, "One character."},
+             Field{"header", &TextRowsOptions::header, "The first row is no data."},
+             Field{"decimalCommas", &TextRowsOptions::decimal_commas},
+             Field{"columns", &TextRowsOptions::columns});
 
 // Numbers of a batch, which are copied once, to JavaScript.
 template <typename T>

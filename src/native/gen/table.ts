@@ -3,14 +3,10 @@
 export type ColumnKind = 'SKIP' | 'TEXT' | 'NUMBER' | 'WEIGHT' | 'WHOLE';
 
 export interface TextRowsOptions {
-  /** One character; a blank means as many blanks and tabs as there are. */
+  /** One character. */
   readonly separator: string;
-  /** Lines that begin with one of these characters are left out. */
-  readonly comments: string;
   /** The first row is no data. */
   readonly header: boolean;
-  /** Blanks around fields are no part of them, and what follows the columns is ignored. */
-  readonly list: boolean;
   readonly decimalCommas: boolean;
   readonly columns: readonly ColumnKind[];
 }

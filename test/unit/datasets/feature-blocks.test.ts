@@ -8,6 +8,8 @@ import {
   hasBlocks,
   NeedsRows,
 } from '../../../src/datasets/feature-blocks.ts';
+import { NodeIds } from '../../../src/datasets/node-ids.ts';
+import { hasEdgeBlocks, parquetEdges } from '../../../src/datasets/parquet-edges.ts';
 import { ParquetFile } from '../../../src/datasets/parquet-reader.ts';
 import { makeFolder, never, parquet, tryImport } from './workbench.ts';
 
@@ -88,5 +90,60 @@ describe('blocks', () => {
       parts: [{ path, name: 'nodes.parquet', isParquet: true, keys: [] }],
     };
     await expect(read(table)).rejects.toThrow(NeedsRows);
+  });
+});
+
+describe('edges of Parquet', () => {
+  const ends = { source: 1, target: 0, weight: 2 };
+  async function open(weights: readonly number[], target: readonly number[]) {
+    const path = join(makeFolder(), 'edges.parquet');
+    const source = target.map((_, at) => BigInt(at));
+    writeFileSync(path, parquet({ target, source, weight: weights }));
+    return await ParquetFile.open(path, never);
+  }
+  const read = async (file: ParquetFile, nodes = 3, columns = ends) => {
+    const found: number[][] = [];
+    for await (const block of parquetEdges(file, columns, NodeIds.counted(nodes), 10)) {
+      for (const [at, source] of block.sources.entries()) {
+        found.push([block.lineOf(at), source, block.targets[at] ?? -1, block.weights?.[at] ?? -1]);
+      }
+    }
+    return found;
+  };
+
+  test('are read by columns, with their rows', async () => {
+    const file = await open([0.5, 0, 2], [2, 0, 1]);
+    expect(hasEdgeBlocks(file, ends)).toBe(true);
+    expect(hasEdgeBlocks(file, { ...ends, source: 2 })).toBe(false);
+    expect(await read(file)).toEqual([
+      [11, 0, 2, 0.5],
+      [12, 1, 0, 0],
+      [13, 2, 1, 2],
+    ]);
+    expect((await read(file, 3, { ...ends, weight: -1 }))[0]).toEqual([11, 0, 2, -1]);
+  });
+
+  test('end where an end is no node, or a weight none', async () => {
+    const bad = [
+      [
+        [0, 1, 2],
+        [0, 1, 3],
+      ],
+      [
+        [0, 1, 2],
+        [0, 1, -1],
+      ],
+      [
+        [0, -1, 2],
+        [0, 1, 2],
+      ],
+      [
+        [0, 1, 1e-60],
+        [0, 1, 2],
+      ],
+    ] as const;
+    for (const [weights, target] of bad) {
+      await expect(open(weights, target).then((file) => read(file))).rejects.toThrow(NeedsRows);
+    }
   });
 });

@@ -125,7 +125,10 @@ const owners: readonly { module: RegExp; by: RegExp }[] = [
   { module: /^piscina$/, by: /^pool\// },
   { module: /^yauzl$/, by: /^datasets\/npz\.ts$/ },
   // Types elsewhere, too; it is loaded in one place.
-  { module: /^@duckdb\/node-api$/, by: /^datasets\/(duckdb|parquet-reader|feature-blocks)\.ts$/ },
+  {
+    module: /^@duckdb\/node-api$/,
+    by: /^datasets\/(duckdb|parquet-edges|parquet-reader|feature-blocks)\.ts$/,
+  },
   { module: /^fzstd$/, by: /^datasets\/packed-text\.ts$/ },
   { module: /^hyparquet-writer$/, by: /^executor\/publish-predictions\.ts$/ },
   { module: /^prom-client$/, by: /^metrics\// },

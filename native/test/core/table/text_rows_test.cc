@@ -46,9 +46,8 @@ TEST_CASE("text rows: columns of each kind, whatever ends the lines") {
 
 TEST_CASE("text rows: pieces of any size give the same rows") {
   const std::string text =
-      "a,1,0.1\n\"b\nc\",2,3\n\n\"d\"\"\",3,1\n# \xC3\xA4,1\n\xC3\xA4,4294967294,1e-3\r\ne,5,6";
-  TextRowsOptions options = OptionsOf({kText, kWhole, kNumber});
-  options.comments.assign(1, '#');
+      "a,1,0.1\n\"b\nc\",2,3\n\n\"d\"\"\",3,1\n\n\xC3\xA4,4294967294,1e-3\r\ne,5,6";
+  const TextRowsOptions options = OptionsOf({kText, kWhole, kNumber});
   for (size_t size = 1; size <= text.size(); ++size) {
     TextRows rows(options);
     std::vector<std::string> odd;
@@ -103,19 +102,6 @@ TEST_CASE("text rows: numbers are rounded once, however they are written") {
     REQUIRE(batch.odd.empty());
     CHECK(batch.numbers[0] == value);
   }
-}
-
-TEST_CASE("text rows: lists by blanks, with comments and further columns") {
-  TextRowsOptions options = OptionsOf({kWhole, kText});
-  options.separator.assign(1, ' ');
-  options.comments = "#%";
-  options.list = true;
-  const TextBatch batch = ReadAll(options, "# x\n 1\t a  5 6\r\n2 b\n%\n3\n4 \xC2\xA0\n");
-  CHECK(batch.wholes == std::vector<uint32_t>{1, 2, 0, 0});
-  CHECK(batch.texts == std::vector<std::string>{"a\nb\n\n"});
-  CHECK(batch.odd == std::vector<uint32_t>{2, 3});
-  options.separator.assign(1, ';');
-  CHECK(ReadAll(options, " 1 ; a b ;c\n").texts == std::vector<std::string>{"a b"});
 }
 
 TEST_CASE("text rows: decimal commas, where they separate nothing") {
