@@ -36,7 +36,7 @@ describe('links', () => {
       negatives: { method: 'UNIFORM', count: 1, known: 'ALLOW' },
       head: 'DOT',
       loss: 'BCE',
-      temperature: 0,
+      temperature: 1,
       evaluation: { negatives: 'KEYED', count: 1000 },
     });
     expect(spec.evaluation).toMatchObject({ method: 'EXACT', metric: 'MRR' });
