@@ -76,7 +76,7 @@ describe('citations', () => {
   });
 
   test('gnnctl and Prometheus have their metrics by name', async () => {
-    expect(await gnnctl('job', 'get', 'citations')).toMatch(/MRR@1000/);
+    expect(await gnnctl('job', 'get', 'citations')).toMatch(/mrr@1000/i);
     const history = await gnnctl('job', 'history', 'citations', '-o', 'jsonl');
     expect(history.split('\n')[0]).toMatch(/val_mrr@1000/);
     expect(history.split('\n')[0]).not.toMatch(/accuracy/);
@@ -105,8 +105,11 @@ function chanceGraph(numNodes: number, numPairs: number, columns: number): strin
     if (one < other) seen.add(one * numNodes + other);
   }
   const pairs = [...seen].map((key) => [Math.floor(key / numNodes), key % numNodes] as const);
-  const sources = pairs.flat();
-  const targets = pairs.flatMap(([one, other]) => [other, one]);
+  const both = pairs.flatMap(([one, other]) => [[one, other] as const, [other, one] as const]);
+  // Rows are stored as they come, and links need them to ascend.
+  both.sort(([source, target], [other, next]) => target - next || source - other);
+  const sources = both.map(([source]) => source);
+  const targets = both.map(([, target]) => target);
   const ends = BigInt64Array.from([...sources, ...targets], BigInt);
   const values = Float32Array.from({ length: numNodes * columns }, () => random.unit() - 0.5);
   return folderOf({
