@@ -106,8 +106,6 @@ function chanceGraph(numNodes: number, numPairs: number, columns: number): strin
   }
   const pairs = [...seen].map((key) => [Math.floor(key / numNodes), key % numNodes] as const);
   const both = pairs.flatMap(([one, other]) => [[one, other] as const, [other, one] as const]);
-  // Rows are stored as they come, and links need them to ascend.
-  both.sort(([source, target], [other, next]) => target - next || source - other);
   const sources = both.map(([source]) => source);
   const targets = both.map(([, target]) => target);
   const ends = BigInt64Array.from([...sources, ...targets], BigInt);

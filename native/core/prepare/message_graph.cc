@@ -27,7 +27,8 @@ struct Edges {
   }
 };
 
-Status CheckRows(const Edges& edges) {
+// Checks the edges; the result tells whether each row ascends.
+Result<bool> CheckRows(const Edges& edges) {
   const auto corrupt = [](uint32_t v, const std::string& what) {
     return Status(Code::kDatasetCorrupt, "row " + std::to_string(v) + what);
   };
@@ -35,15 +36,17 @@ Status CheckRows(const Edges& edges) {
       edges.indptr.back() != static_cast<int64_t>(edges.indices.size())) {
     return corrupt(0, ": indptr does not run from 0 to the number of edges");
   }
+  bool ascends = true;
   for (uint32_t v = 0; v < edges.num_nodes(); ++v) {
     if (edges.indptr[v] > edges.indptr[v + 1]) return corrupt(v, ": indptr falls");
-    const std::span<const uint32_t> row = edges.row(v);
-    if (!std::is_sorted(row.begin(), row.end())) {
-      return corrupt(v, " does not ascend, as a job of links needs it");
+    uint32_t last = 0;
+    for (const uint32_t source : edges.row(v)) {
+      if (source >= edges.num_nodes()) return corrupt(v, " names no node");
+      ascends = ascends && last <= source;
+      last = source;
     }
-    if (!row.empty() && row.back() >= edges.num_nodes()) return corrupt(v, " names no node");
   }
-  return Status::Ok();
+  return ascends;
 }
 
 // Calls visit(source, first, count) for every run of equal sources of row v, loops left out.
@@ -153,6 +156,32 @@ class ArrayFile {
   AtomicFile file_;
   std::vector<T> buffer_;
 };
+
+// Writes the edges with each row in ascending order, and their weights beside them, if any.
+Status WriteAscending(const Edges& edges, std::span<const float> weights,
+                      const std::string& folder) {
+  ArrayFile<uint32_t> indices(folder, FileName(DatasetFile::kIndices));
+  ArrayFile<float> ordered(folder, FileName(DatasetFile::kEdgeWeights));
+  GNND_TRY(indices.Create({edges.indices.size()}));
+  if (!weights.empty()) GNND_TRY(ordered.Create({weights.size()}));
+  std::vector<uint64_t> order;  // sources with their places in the row
+  for (uint32_t v = 0; v < edges.num_nodes(); ++v) {
+    const std::span<const uint32_t> row = edges.row(v);
+    order.clear();
+    for (size_t i = 0; i < row.size(); ++i) order.push_back(uint64_t{row[i]} << 32 | i);
+    std::sort(order.begin(), order.end());
+    const auto start = static_cast<size_t>(edges.indptr[v]);
+    for (const uint64_t entry : order) {
+      const auto source = static_cast<uint32_t>(entry >> 32);
+      GNND_TRY(indices.Append(std::span(&source, 1)));
+      if (!weights.empty()) {
+        GNND_TRY(ordered.Append(weights.subspan(start + static_cast<uint32_t>(entry), 1)));
+      }
+    }
+  }
+  GNND_TRY(indices.Commit());
+  return weights.empty() ? Status::Ok() : ordered.Commit();
+}
 
 // Writes the files of one message graph.
 class Maker {
@@ -288,9 +317,10 @@ class Shared {
   Shared(std::string dataset, std::string folder)
       : dataset_(std::move(dataset)), folder_(std::move(folder)) {}
 
-  // Names a file of the dataset, if it has it.
+  // Names a file of the dataset, if it has it and the folder has none of that name.
   Status Link(const std::string& name) const {
     std::error_code error;
+    if (std::filesystem::exists(folder_ + "/" + name, error)) return Status::Ok();
     const auto target = std::filesystem::absolute(dataset_, error) / name;
     if (!error && !std::filesystem::exists(target, error)) return Status::Ok();
     const std::string path = folder_ + "/" + name;
@@ -404,13 +434,33 @@ Result<MessageGraphCounts> MakeMessageGraph(const std::string& dataset, const Da
   const NpyArray indices = GNND_VALUE(open(DatasetFile::kIndices));
   Result<NpyArray> weights = open(DatasetFile::kEdgeWeights);
   if (weights.status().code() != Code::kNotFound) GNND_TRY(weights.status());
-  const Edges edges{indptr.values<int64_t>(), indices.values<uint32_t>()};
-  GNND_TRY(CheckRows(edges));
-  GNND_TRY(Shared(dataset, folder).AddNodes());
-  if (options.given) return TakeGiven(dataset, edges, folder);
+  Edges edges{indptr.values<int64_t>(), indices.values<uint32_t>()};
   std::span<const float> edge_weights;
   if (weights.ok()) edge_weights = weights->values<float>();
-  return Maker(edges, edge_weights, options, folder).Make();
+  const bool ascends = GNND_VALUE(CheckRows(edges));
+  GNND_TRY(Shared(dataset, folder).AddNodes());
+  const auto make = [&] {
+    return options.given ? TakeGiven(dataset, edges, folder)
+                         : Maker(edges, edge_weights, options, folder).Make();
+  };
+  if (ascends) return make();
+  // Of given lists these files are the graph's; of a split they are read once.
+  const std::string place = options.given ? folder : folder + "/ascending";
+  std::error_code error;
+  std::filesystem::create_directory(place, error);
+  GNND_TRY(WriteAscending(edges, edge_weights, place));
+  const NpyArray rows = GNND_VALUE(OpenDatasetFile(
+      DatasetFile::kIndices, place + "/" + FileName(DatasetFile::kIndices), counts));
+  edges.indices = rows.values<uint32_t>();
+  if (!edge_weights.empty()) {
+    weights = OpenDatasetFile(DatasetFile::kEdgeWeights,
+                              place + "/" + FileName(DatasetFile::kEdgeWeights), counts);
+    GNND_TRY(weights.status());
+    edge_weights = weights->values<float>();
+  }
+  Result<MessageGraphCounts> made = make();
+  if (!options.given) std::filesystem::remove_all(place, error);
+  return made;
 }
 
 }  // namespace gnnd

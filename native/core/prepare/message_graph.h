@@ -47,12 +47,16 @@ struct MessageGraphCounts {
 // links_val.npy and links_test.npy, uint32 [items, 2]; and symbolic links to the features and
 // labels, if any, of `dataset`, the folder of a dataset with these counts. Takes 8 bytes of memory
 // a node, 2 bits an item and 4 bytes a validation or test item. Errors: the dataset's;
-// kDatasetCorrupt if a row does not ascend or a given link is no pair of nodes; kInvalidArgument if
+// kDatasetCorrupt if an edge or a given link is no pair of nodes; kInvalidArgument if
 // a list would be empty, or there are 2^32 items.
 //
+// Rows ascend, whatever those of the dataset do: whoever leaves links out searches rows. Where the
+// dataset's do not, they are sorted in files first, a row at a time.
+//
 // Of given lists the graph's files, validation and test lists and their negatives
-// (links_val_negatives.npy, links_test_negatives.npy), if any, are symbolic links, too; training
-// links are sorted by (destination, source), with 8 bytes of memory each.
+// (links_val_negatives.npy, links_test_negatives.npy), if any, are symbolic links, too, except what
+// had to be sorted; training links are sorted by (destination, source), with 8 bytes of memory
+// each.
 Result<MessageGraphCounts> MakeMessageGraph(const std::string& dataset, const DatasetCounts& counts,
                                             const MessageGraphOptions& options,
                                             const std::string& folder);

@@ -193,7 +193,7 @@ TEST_CASE(
   CHECK(beyond.message() == "links_val.npy: link 0 names node 6, but the graph has 6");
 }
 
-TEST_CASE("rows that do not ascend and lists that would be empty are refused") {
+TEST_CASE("edges to no node and lists that would be empty are refused") {
   const auto error = [](const test::TinyDataset& tiny, const MessageGraphOptions& options) {
     const TempFolder from;
     const TempFolder to;
@@ -208,10 +208,56 @@ TEST_CASE("rows that do not ascend and lists that would be empty are refused") {
   CHECK(few.message().find(
             "of 5 links 5 would be for training, 0 for validation, 0 for the test") == 0);
   CHECK(error(path, {0.6, 0.4, 0}).code() == Code::kInvalidArgument);
-  std::swap(path.indices[1], path.indices[2]);
-  const Status unsorted = error(path, {0.2, 0.2, 0});
-  CHECK(unsorted.code() == Code::kDatasetCorrupt);
-  CHECK(unsorted.message().find("row 1 does not ascend") == 0);
+  path.indices[1] = 6;
+  const Status beyond = error(path, {0.2, 0.2, 0});
+  CHECK(beyond.code() == Code::kDatasetCorrupt);
+  CHECK(beyond.message().find("row 1 names no node") == 0);
+}
+
+TEST_CASE("rows in any order make the graph of rows that ascend, and weights go with their edges") {
+  const LinkGraph graph = test::RandomLinkGraph(6, 80, 10, true);
+  test::TinyDataset ascending = DatasetOf(graph, false);
+  test::TinyDataset falling = ascending;
+  for (size_t v = 0; v + 1 < ascending.indptr.size(); ++v) {
+    const auto row = falling.indices.begin();
+    std::reverse(row + ascending.indptr[v], row + ascending.indptr[v + 1]);
+    for (int64_t e = ascending.indptr[v]; e < ascending.indptr[v + 1]; ++e) {
+      const auto weight = [&](uint32_t source) { return static_cast<float>(100 * v + source); };
+      ascending.edge_weights.push_back(weight(ascending.indices[static_cast<size_t>(e)]));
+      falling.edge_weights.push_back(weight(falling.indices[static_cast<size_t>(e)]));
+    }
+  }
+  REQUIRE(falling.indices != ascending.indices);
+  for (const bool given : {false, true}) {
+    CAPTURE(given);
+    const TempFolder from[2];
+    const TempFolder to[2];
+    const test::TinyDataset* const datasets[] = {&ascending, &falling};
+    for (size_t i = 0; i < 2; ++i) {
+      datasets[i]->WriteTo(from[i]);
+      for (const char* name : {"links_train.npy", "links_val.npy", "links_test.npy"}) {
+        if (given) test::WriteNpy<uint32_t>(from[i] / name, {1, 0}, {1, 2});
+      }
+      MessageGraphOptions options{0.1, 0.2, 7};
+      options.given = given;
+      const auto made =
+          MakeMessageGraph(from[i].path(), datasets[i]->counts(), options, to[i].path());
+      REQUIRE_MESSAGE(made.ok(), made.status().message());
+      CHECK_FALSE(std::filesystem::exists(to[i] / "ascending"));
+    }
+    const auto same = [&to]<typename T>(const char* name, T) {
+      CAPTURE(name);
+      const Result<NpyArray> first = NpyArray::Open(to[0] / name);
+      const Result<NpyArray> second = NpyArray::Open(to[1] / name);
+      REQUIRE(first.ok());
+      REQUIRE(second.ok());
+      CHECK(std::ranges::equal(first->values<T>(), second->values<T>()));
+    };
+    same("indptr.npy", int64_t{});
+    same("indices.npy", uint32_t{});
+    same("edge_weights.npy", float{});
+    same("links_train.npy", uint32_t{});
+  }
 }
 
 }  // namespace
