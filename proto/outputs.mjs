@@ -233,7 +233,8 @@ export function nativeTables(messageOf) {
 function namesOf(schema) {
   const type = nativeEnums.get(schema.name) ?? schema.name;
   const names = choicesOf(schema).map(({ name, number }) => `{"${name}", ${type}{${number}}}`);
-  const [left, right] = [`inline constexpr auto kNames<${type}> =`, `NamesOf<${type}>("${type}", {`];
+  const left = `inline constexpr auto kNames<${type}> =`;
+  const right = `NamesOf<${type}>("${type}", {`;
   const fits = left.length + 1 + right.length <= 100;
   return [
     'template <>',
