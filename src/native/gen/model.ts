@@ -22,9 +22,9 @@ export type Normalization = 'NONE' | 'L2' | 'LAYER';
 
 export type ModelVariant = 'NONE' | 'FUSED' | 'CONCAT' | 'GATED' | 'DAC24';
 
-export type LinkHead = 'DOT' | 'COSINE' | 'DISTMULT' | 'BILINEAR' | 'MLP';
-
 export type Precision = 'AUTO' | 'FLOAT32' | 'BFLOAT16' | 'TF32';
+
+export type LinkHead = 'DOT' | 'COSINE' | 'DISTMULT' | 'BILINEAR' | 'MLP';
 
 export interface ScriptSource {
   readonly path: string;

@@ -99,7 +99,6 @@ export const rankedEntryBytes = 5;
 export const rankedColumnBytes = 16;
 /** Integers that a chunk of an evaluation counts for a class or a label. */
 export const countsPerClass = 3;
-
 /** Integers that a chunk of an evaluation of links counts. */
 export const linkCounts = 6;
 

@@ -104,6 +104,20 @@ export interface ClassWeighting {
   readonly balanced: boolean;
 }
 
+export type LinkLoss = 'BCE' | 'BCE_BALANCED' | 'BPR' | 'SOFTMAX';
+
+export type EvaluationNegatives = 'AUTO' | 'KEYED' | 'ALL' | 'DATASET';
+
+/** Read if the model has a head. */
+export interface LinkTrainingOptions {
+  readonly loss: LinkLoss;
+  readonly temperature: number;
+  /** Of links_val.npy and links_test.npy in the dataset's folder. */
+  readonly negatives: EvaluationNegatives;
+  /** Of each link, for KEYED. */
+  readonly count: number;
+}
+
 export interface TrainerOptions {
   readonly dataset: DatasetLocation;
   readonly sampling: SamplingOptions;
@@ -127,17 +141,6 @@ export interface TrainerOptions {
   readonly classWeighting: ClassWeighting;
   readonly links: LinkTrainingOptions;
 }
-
-export interface LinkTrainingOptions {
-  readonly loss: LinkLoss;
-  readonly temperature: number;
-  readonly negatives: EvaluationNegatives;
-  readonly count: number;
-}
-
-export type LinkLoss = 'BCE' | 'BCE_BALANCED' | 'BPR' | 'SOFTMAX';
-
-export type EvaluationNegatives = 'AUTO' | 'KEYED' | 'ALL' | 'DATASET';
 
 export interface TrainerFunctions {
   /** Loads a user's model and tries it on a tiny block of each layer: for child processes. */
