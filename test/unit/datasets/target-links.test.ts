@@ -47,12 +47,13 @@ const links = {
 describe('links of a folder', () => {
   it('are stored as pairs, counted, and part of the digest', async () => {
     const negatives = {
+      'val_negatives.npy': npy('int32', [1, 2], Int32Array.of(0, 3)),
       'test_negatives.npy': npy('int32', [3, 2], Int32Array.of(1, 2, 4, 4, 2, 0)),
     };
     const found = await tryImport('NPY', withLinks(path, { ...links, ...negatives }));
     expect(found.manifest.links).toEqual({
       ...{ train: 3, val: 1, test: 3 },
-      negatives: { val: 0, test: 2 },
+      negatives: { val: 2, test: 2 },
       in_graph: { val: 0, test: 0 },
     });
     expect(found.numbers('links_train.npy')).toEqual([0, 2, 2, 4, 0, 4]);
