@@ -47,7 +47,7 @@ class Links(unittest.TestCase):
             for name in ("indptr", "indices", "features"):
                 np.save(folder / f"{name}.npy", ARRAYS[name])
             (folder / "links").mkdir()
-            np.save(folder / "links/train.npy", links[:800].T)
+            np.save(folder / "links/train.npy", np.ascontiguousarray(links[:800].T))
             np.save(folder / "links/val.npy", links[800:900])
             np.save(folder / "links/test.npy", links[900:1000])
             for side in ("val", "test"):

@@ -85,7 +85,10 @@ class Submissions(Refusals):
             **{"training": 5, "sampling": {"algoritm": "LABOR"}, "metric": "AUC"},
         )
         self.assertEqual(self.message, "the spec is wrong (docs/job-spec.md has all fields)")
-        metrics = "AUTO, ACCURACY, MICRO_F1, MACRO_F1, ROC_AUC, AVERAGE_PRECISION, MAE, RMSE"
+        metrics = (
+            "AUTO, ACCURACY, MICRO_F1, MACRO_F1, ROC_AUC, AVERAGE_PRECISION, MAE, RMSE, MRR, "
+            "HITS_1, HITS_3, HITS_10, HITS_20, HITS_50, HITS_100"
+        )
         none, argument = "there is no such argument", "expected an integer"
         self.assertEqual(
             found,
@@ -108,7 +111,7 @@ class Submissions(Refusals):
                 "ROC_AUC?",
             },
         )
-        self.assertRegex(found["colour"], f"^{none}; there are epochs, .*, and sections: sampling,")
+        self.assertRegex(found["colour"], f"^{none}; there are task, .*, and sections: links, ")
         found = self.submit(np.zeros((99, 99)), "GCN", epochs=1)
         self.assertRegex(found["model"], r"^'GCN': expected a model, gnnd.GCN\(\); there are ")
         self.assertRegex(found["spec.dataset"], r"^array\(.{60,80}\.\.\.: expected a text$")
@@ -164,7 +167,8 @@ class Submissions(Refusals):
         patience = f"{none}; did you mean spec.training.early_stop.patience_epochs?"
         self.assertEqual(found["spec.training.patience"], patience)
         self.assertRegex(found["spec.model.type"], "it is called GRAPHSAGE here$")
-        self.assertRegex(found["spec.5"], "there are kind, inference, load, dataset, model")
+        first = "there are kind, inference, load, task, links, dataset, model"
+        self.assertRegex(found["spec.5"], first)
 
     def test_take_numbers_as_arrays_have_them(self):
         made = spec.job_spec(
