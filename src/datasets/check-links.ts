@@ -127,7 +127,8 @@ class SortedLinks {
 
 /**
  * How many links are edges of the graph, and whether that has the reverse of each edge: edges and
- * reverses have the same sum of a mixture of their ends then, and else only by chance (2^-52).
+ * reverses have the same two sums of a mixture of their ends then, and else only by chance. An edge
+ * that is repeated counts once, as where jobs split links (message_graph.h).
  */
 async function comparedWithGraph({ writer, signal }: ImportContext, pairs: Pairs) {
   const sides = { val: new SortedLinks(pairs.val), test: new SortedLinks(pairs.test) };
@@ -139,6 +140,7 @@ async function comparedWithGraph({ writer, signal }: ImportContext, pairs: Pairs
     let at = 0;
     let row = -1;
     let end = 0;
+    let before = -1;
     let wanted: readonly (readonly [SortedLinks, Map<number, number>])[] = [];
     for await (const block of indices.blocks()) {
       for (const source of block as Int32Array | Uint32Array) {
@@ -147,12 +149,14 @@ async function comparedWithGraph({ writer, signal }: ImportContext, pairs: Pairs
           if (next.done === true) break;
           end = next.value;
           row += 1;
+          before = -1;
           wanted = Object.values(sides).flatMap((side) => {
             const sources = side.into(row);
             return sources === null ? [] : [[side, sources] as const];
           });
         }
-        sums.add(source, row);
+        if (source !== before) sums.add(source, row);
+        before = source;
         for (const [side, sources] of wanted) {
           side.found += sources.get(source) ?? 0;
           sources.delete(source);

@@ -215,7 +215,7 @@ export class DatasetWriter {
   }
 
   /** What was written of an array, or null. */
-  written(name: ArrayName): NpyWritten | null {
+  written(name: ArrayName | LinkArrayName): NpyWritten | null {
     return this.#written.get(name) ?? null;
   }
 

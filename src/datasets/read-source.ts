@@ -9,6 +9,7 @@ import type { ImportContext } from './import-context.ts';
 import { NoticeList } from './notices.ts';
 import { ProblemList } from './problems.ts';
 import { withinRoot } from './source-root.ts';
+import { tellUnreadLinks } from './target-links.ts';
 import type { TextReader } from './text-batches.ts';
 
 /** The native check of every element of a dataset. */
@@ -55,6 +56,7 @@ async function readMembers(options: SourceOptions): Promise<DatasetWritten> {
     };
     const imported = await importers[options.format](context);
     problems.throwIfAny();
+    tellUnreadLinks(context);
     for (const notice of origin?.notices ?? []) notices.add(notice);
     const { source: from, hasNoSplits } = origin ?? imported;
     const facts = await completeDataset(context, { ...imported, source: from, hasNoSplits });

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { checkedPairs, type LinkArray, linkSides } from './check-links.ts';
@@ -20,6 +21,14 @@ const namesOf: Readonly<Record<LinkArrayName, readonly [string, ...string[]]>> =
   links_val_negatives: ['val_negatives', 'valid_negatives', 'val_neg', 'valid_neg'],
   links_test_negatives: ['test_negatives', 'test_neg'],
 };
+
+/** Says of a source that has links beside files which are read without them. */
+export function tellUnreadLinks({ source, writer, notices }: ImportContext): void {
+  if (writer.written('links_train') !== null || !existsSync(join(source, 'links'))) return;
+  notices.add(
+    'links/ is not read: links are taken beside arrays alone (indptr.npy, edge_index.npy)',
+  );
+}
 
 /**
  * Reads, checks and writes the links of a folder; nothing where it has none. REQUIRES: the graph is

@@ -1,5 +1,6 @@
 import type { DatasetCounts } from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { splitOf } from '../spec/learnt.ts';
 import type { LinkCounts, PlanKind } from './plan-kind.ts';
 import { judgedLinks } from './ranking.ts';
 import { trainBlocks } from './train-blocks.ts';
@@ -14,8 +15,6 @@ export const trainLinks: PlanKind = {
 };
 
 /** As if each edge was a pair of its own: what a graph has of both directions is counted later. */
-function mostLinksOf({ links: { split } }: JobSpec, { numEdges }: DatasetCounts): LinkCounts {
-  const val = Math.floor(split.validation * numEdges);
-  const test = Math.floor(split.test * numEdges);
-  return { train: numEdges - val - test, val, test, symmetric: false };
+function mostLinksOf({ links }: JobSpec, { numEdges }: DatasetCounts): LinkCounts {
+  return { ...splitOf(links, numEdges), symmetric: false };
 }

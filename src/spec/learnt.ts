@@ -31,11 +31,14 @@ type Asking = Pick<SpecDraft, 'task' | 'load' | 'links'>;
 export function itemsOf({ task, load, links }: Asking, facts: ItemFacts): number | null {
   if (reads({ task }, 'links')) {
     if (links.targets === 'DATASET') return facts.links?.train ?? null;
-    return facts.numEdges === null ? null : trainShare(links, facts.numEdges);
+    return facts.numEdges === null ? null : splitOf(links, facts.numEdges).train;
   }
   return load.nodesFile === '' ? facts.trainNodes : load.nodes;
 }
 
-function trainShare({ split }: SpecDraft['links'], pairs: number): number {
-  return pairs - Math.floor(split.validation * pairs) - Math.floor(split.test * pairs);
+/** How many of so many pairs each side of a split has. */
+export function splitOf({ split }: Pick<JobSpec['links'], 'split'>, pairs: number) {
+  const val = Math.floor(split.validation * pairs);
+  const test = Math.floor(split.test * pairs);
+  return { train: pairs - val - test, val, test };
 }

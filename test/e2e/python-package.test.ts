@@ -22,9 +22,3 @@ test('learns links, and has their metrics by name', (context) => unittest(contex
 
 test('lends batches to a loop of its own, the same for any crew', (context) =>
   unittest(context, ['test_loader'], { withLibraries: true }));
-
-test('lends batches that are samples of the graph, by every sampler', (context) =>
-  unittest(context, ['test_loader_batches'], { withLibraries: true }));
-
-test('lends the same batches in every form', (context) =>
-  unittest(context, ['test_loader_forms', 'test_loader_dgl'], { withLibraries: true }));

@@ -30,3 +30,9 @@ test('has each model in PyTorch and as ONNX, computing what gnnd predicts', (con
 
 test('does what its page and its notebook say', (context) =>
   unittest(context, ['test_pages'], { withLibraries: true }));
+
+test('lends batches that are samples of the graph, by every sampler', (context) =>
+  unittest(context, ['test_loader_batches'], { withLibraries: true }));
+
+test('lends the same batches in every form', (context) =>
+  unittest(context, ['test_loader_forms', 'test_loader_dgl'], { withLibraries: true }));

@@ -22,15 +22,14 @@
 
 namespace gnnd {
 
-// Of a dataset with lists of links of its own (`given`) nothing is split and every edge stays: who
-// gives a list says what the graph has.
-
 struct MessageGraphOptions {
   double validation = 0.05;  // shares of all items
   double test = 0.1;
   uint64_t random_seed = 0;
   bool keep_validation = false;  // validation links stay edges of the graph
-  bool given = false;            // the dataset has the lists; nothing else here is read
+  // The dataset has lists of its own: nothing is split, every edge stays, as who gives a list says
+  // what the graph has, and nothing else here is read.
+  bool given = false;
 };
 
 struct MessageGraphCounts {

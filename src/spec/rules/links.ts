@@ -94,7 +94,7 @@ function checkOthers(spec: SpecDraft, { check, given, context }: RuleFacts): voi
   const whyNot = whyUnread(model.type, 'sampling') ?? whyUnread(model.type, 'model.normalization');
   if (whyNot !== null) check.violate('spec.model.type', `${model.type}: ${whyNot}`);
   if (sampling.algorithm === 'KHOP_PLUGIN' && links.exclude !== 'NONE') {
-    const why = 'a plug-in is not told which links it may not draw';
+    const why = "what it draws is not kept from a batch's own links in this build";
     check.violate('spec.sampling.algorithm', `KHOP_PLUGIN: ${why}; expected links.exclude NONE`);
   }
   if ((given.sampling?.locality?.maxScale ?? 1) > 1) {

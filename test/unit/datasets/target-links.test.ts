@@ -91,12 +91,27 @@ describe('links of a folder', () => {
       'links/val.npy: link 0, 2 to 0, or its reverse, is in links/train.npy, too',
       'links/test.npy: link 0, 4 to 1, or its reverse, is in links/val.npy, too',
     ]);
+    // An edge that is repeated in one direction has its reverse all the same.
+    const repeated = { ...path, 'indptr.npy': int64(0, 2, 4, 6, 8, 9) };
+    const graph = { ...repeated, 'indices.npy': int32(1, 1, 0, 2, 1, 3, 2, 4, 3) };
+    expect(await linesOf('NPY', withLinks(graph, twice))).toHaveLength(2);
     // Directed links and their reverses are two.
     expect((await tryImport('NPY', withLinks(oneWay, twice))).manifest.links?.test).toBe(1);
     const same = { ...links, 'test.npy': pairs(2, 4, 0, 2, 3, 1) };
     expect(await linesOf('NPY', withLinks(oneWay, same))).toEqual([
       'links/test.npy: link 0, 2 to 4, is in links/train.npy, too, and so is 1 other',
     ]);
+  });
+
+  it('beside tables are not read, which is told', async () => {
+    const lines = (...all: string[]) => new TextEncoder().encode(`${all.join('\n')}\n`);
+    const tables = {
+      'nodes.csv': lines('id,height', '0,1', '1,2', '2,3', '3,4', '4,5'),
+      'edges.csv': lines('source,target', '0,1', '1,2'),
+    };
+    const { notices, manifest } = await tryImport('CSV', withLinks(tables, links));
+    expect(manifest.links).toBeUndefined();
+    expect(notices.join()).toMatch(/links\/ is not read: links are taken beside arrays alone/);
   });
 
   it('that cannot be are told by their files, all at once', async () => {
