@@ -46,8 +46,10 @@ test('a daemon that ends before it is ready is told with the end of its log', as
 test('an interrupt while it starts leaves no process behind', async () => {
   const abort = new AbortController();
   const starting = start(
-    `import { writeFileSync } from 'node:fs';
-     writeFileSync(process.argv[3] + '/pid', String(process.pid));
+    `import { renameSync, writeFileSync } from 'node:fs';
+     // The file appears whole: an empty one would read as process 0, which is always there.
+     writeFileSync(process.argv[3] + '/pid.part', String(process.pid));
+     renameSync(process.argv[3] + '/pid.part', process.argv[3] + '/pid');
      setInterval(() => {}, 1000);`,
     abort.signal,
   );
