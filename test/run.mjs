@@ -2,8 +2,9 @@
 // Tests by what they need: native (C++), unit (pure), process (real executors), e2e (daemon and
 // client: a job or two each); with --all also thorough (daemon and client: many jobs each, crews,
 // kills, other libraries) and chaos (a minute of random kills). With --long those that take long:
-// long (random crews and kills, accuracies), address and thread (the native core under sanitizers),
-// fixed (the part of these that CI runs: the same each time).
+// long (random crews and kills, accuracies), address and thread (the native core under sanitizers).
+// With --ci what CI runs: all but the long ones, of thorough a third of the files (share: which
+// third follows from the commit's content) and of the long ones a fixed part (fixed).
 // `npm test -- unit` runs some; set-up has been done by then.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -13,14 +14,16 @@ import { join, relative } from 'node:path';
 const everyTime = ['native', 'unit', 'process', 'e2e'];
 const all = [...everyTime, 'thorough', 'chaos'];
 const long = ['long', 'address', 'thread'];
-const parts = ['fixed'];
+const parts = ['share', 'fixed'];
+const ci = [...everyTime, 'share', 'chaos', 'fixed'];
+const shares = 3;
 /**
  * What `fixed` draws: all that is random in it follows from these. Four models, both kinds of
  * evaluation, early stop, prediction, queues, caches, shared devices, three deaths of the daemon.
  */
 const fixedDraws = { GNND_SEED: '46', GNND_CASES: '4' };
 const words = process.argv.slice(2);
-const tiers = { '--long': long, '--all': all }[words[0]] ?? everyTime;
+const tiers = { '--long': long, '--all': all, '--ci': ci }[words[0]] ?? everyTime;
 const rest = tiers === everyTime ? words : words.slice(1);
 const asked = rest.filter((word) => [...all, ...long, ...parts].includes(word));
 const others = rest.filter((word) => !asked.includes(word));
@@ -77,6 +80,12 @@ function runVitest(name, args, env = {}) {
   rmSync(folder, { recursive: true });
 }
 
+/** Which share of thorough a commit's content draws, the same wherever it is run; from 1. */
+function drawnShare() {
+  const { stdout } = spawnSync('git', ['rev-parse', 'HEAD^{tree}'], { encoding: 'utf8' });
+  return ((Number.parseInt(stdout.slice(0, 8), 16) || 0) % shares) + 1;
+}
+
 for (const tier of chosen) {
   if (tier === 'native') {
     for (const name of ['core', 'fault', 'cuda', 'device', 'train']) {
@@ -87,6 +96,8 @@ for (const tier of chosen) {
     }
   } else if (tier === 'address' || tier === 'thread') {
     run(tier, process.execPath, ['test/sanitize.mjs', tier]);
+  } else if (tier === 'share') {
+    runVitest('share of thorough', ['thorough', `--shard=${drawnShare()}/${shares}`]);
   } else if (tier === 'fixed') {
     const random = 'test/long/random.test.ts';
     runVitest('fixed', ['long', random], fixedDraws);
