@@ -3,13 +3,13 @@ import type { ImportContext } from './import-context.ts';
 import { openNpyFile } from './npy.ts';
 
 /**
- * A graph without labels and splits: a dataset that models of other datasets predict, and that
- * trains none. Importers write no labels then, and answer CLASSIFICATION with 0 classes.
+ * A graph without labels and splits: a dataset whose links jobs learn, and whose nodes models of
+ * other datasets predict. Importers write no labels then, and answer CLASSIFICATION with 0 classes.
  */
 
 const notice =
-  'there are no labels: nodes can be predicted with a model that was trained on another dataset ' +
-  '(gnnctl predict JOB --dataset ID), and no job can train on this one';
+  'there are no labels: jobs can learn links of it (task: LINKS), and nodes can be predicted ' +
+  'with a model that was trained on another dataset (gnnctl predict JOB --dataset ID)';
 
 const rowsAtOnce = 1 << 20;
 

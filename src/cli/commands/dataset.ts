@@ -273,12 +273,7 @@ function messageFacts(dataset: Dataset): readonly Fact[] {
 function classesFact(dataset: Dataset): Fact {
   const { state, numClasses } = dataset;
   if (state === DatasetState.READY && numClasses === 0) {
-    return [
-      'Classes',
-      'none: there are no labels, so that it can only be predicted',
-      '0',
-      'classes',
-    ];
+    return ['Classes', 'none: there are no labels, only links to learn', '0', 'classes'];
   }
   const noun = classesNouns(dataset).many;
   const title = noun.slice(0, 1).toUpperCase() + noun.slice(1);

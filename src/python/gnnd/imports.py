@@ -46,6 +46,7 @@ class Imports:
         indptr: Any = None,
         indices: Any = None,
         edge_weights: Any = None,
+        links: Mapping[str, Any] | None = None,
         class_names: Sequence[str] | None = None,
         node_names: Sequence[str] | None = None,
         feature_names: Sequence[str] | None = None,
@@ -83,6 +84,9 @@ class Imports:
             indptr: [N + 1], in place of `edge_index`: where the row of each target starts.
             indices: [E], beside `indptr`: the sources, row after row.
             edge_weights: [E], 0 or more, in the order of the edges; for weighted sampling.
+            links: `{"train": …, "val": …, "test": …}`, pairs [2, L] or [L, 2] of nodes that jobs
+                of links learn and are judged by, and maybe `val_negatives` and `test_negatives`
+                [L, k]: targets that are no links of each pair's source.
             class_names: C texts, for people.
             node_names: N texts, for people.
             feature_names: F texts, by which a model knows its columns in another dataset; of a
@@ -109,7 +113,7 @@ class Imports:
         arrays = {
             **{"features": features, "labels": labels, "train": train, "val": val, "test": test},
             **{"edge_index": edge_index, "indptr": indptr, "indices": indices},
-            "edge_weights": edge_weights,
+            **{"edge_weights": edge_weights, "links": links},
         }
         names = {"class_names": class_names, "node_names": node_names}
         names["feature_names"] = feature_names
@@ -129,7 +133,8 @@ class Imports:
         file of `torch.save` (`data.pt`) or a dataset's folder with `processed`: no code of it runs
         unless you `trust` it. `train_mask` and `val_mask` may be of 0 and 1, or ids in
         `train_idx` and so on; `options` are those of `import_arrays`, and stand above what `data`
-        says.
+        says. Of links it takes what `RandomLinkSplit` returns, `(train, val, test)`: the edges of
+        the first are those of messages.
         """
         if isinstance(data, (str, os.PathLike)):
             data = saved.torch_graph(data, trust=trust)
@@ -171,7 +176,8 @@ class Imports:
         """Imports a homogeneous `dgl.DGLGraph` with `ndata` feat, label, train_mask, val_mask.
 
         Or what `dgl.load_graphs(path)` gave, of one graph, or the path itself, for which DGL is not
-        needed.
+        needed. Of links: a dataset with `train_edges`, `val_edges` and `test_edges`, as
+        `AsLinkPredDataset` makes them.
         """
         if isinstance(graph, (str, os.PathLike)):
             found = sources.from_file(saved.graph_in("DGL", graph), options)
@@ -181,9 +187,11 @@ class Imports:
 
     @public
     def import_ogb(self, dataset: Any, name: str, **options: Any) -> Dataset:
-        """Imports an `ogb.nodeproppred.NodePropPredDataset` of one graph with one label a node.
+        """Imports an OGB dataset of one graph: `NodePropPredDataset` or `LinkPropPredDataset`.
 
-        Where the dataset says that edges are stored once (`add_inverse_edge`) it has added them.
+        Nodes have one label each; links are split as the dataset splits them, and ranked among its
+        own negatives where each link has some (`target_node_neg`). Where the dataset says that
+        edges are stored once (`add_inverse_edge`) it has added them.
         """
         return self._import_graph(name, sources.from_ogb(dataset, options), options)
 
@@ -298,6 +306,7 @@ class Imports:
         request = request_of(name, "", chosen)
         with staging.staging_folder(parent, self.host.state_dir) as folder:
             is_callers = [staging.put_array(folder, *item) for item in graph.arrays.items()]
+            staging.put_links(folder, graph.links)
             for file, text in graph.texts().items():
                 staging.put_text(folder, file, text)
             may_link = staging.may_link(folder, self.host.state_dir)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gnnd import target_links
 from gnnd.errors import InvalidRequest, Violation, wrong
 from gnnd.parts import Parts, text_names, wrong_names
 from gnnd.values import Unfit, as_array, is_sparse
@@ -40,6 +41,8 @@ class Graph:
     undirected: bool = False
     #: What the source says is learnt of a node.
     task: str | None = None
+    #: Pairs that jobs learn and are judged by, by the names of docs/links.md.
+    links: dict[str, np.ndarray] = field(default_factory=dict)
     #: Where no labels tell it.
     num_nodes: int | None = None
     #: What its person should know of how it was taken, a sentence each.
@@ -79,7 +82,7 @@ class Source:
 
 def made_of(found: Mapping[str, Any], options: Mapping[str, Any], source: Source) -> Graph:
     """What a source has, with the caller's own arrays above it; says all that is wrong at once."""
-    known = [*ARRAYS, *sorted({*_NAMES, "undirected", *FILE_OPTIONS})]
+    known = [*ARRAYS, *sorted({*_NAMES, "links", "undirected", *FILE_OPTIONS})]
     given = {key: value for key, value in options.items() if value is not None}
     both = {**found, **given}
     parts = Parts(called={key: name for key, name in source.named.items() if key not in given})
@@ -89,9 +92,13 @@ def made_of(found: Mapping[str, Any], options: Mapping[str, Any], source: Source
         if key not in known:
             near = advice(key, known) or f"; there are {', '.join(known)}"
             parts.refuse(key, f"there is no such option of an import{near}")
+    links = {} if both.get("links") is None else target_links.arrays_of(both["links"])
+    if links and all(both.get(key) is None for key in ("train", "random_split")):
+        both = _without_labels(parts, both, source)
     _put_names(parts, both)
     rows = _rows_of(both)
-    parts.num_nodes = source.num_nodes if rows is None else rows
+    if parts.num_nodes is None:
+        parts.num_nodes = source.num_nodes if rows is None else rows
     # Weights are named by their edges, and splits are held against labels.
     for key in ("features", "labels", "edge_index", "indptr", "indices", *ARRAYS[2:5]):
         if both.get(key) is not None:
@@ -111,9 +118,23 @@ def made_of(found: Mapping[str, Any], options: Mapping[str, Any], source: Source
         node_names=parts.node_names,
         feature_names=parts.feature_names,
         undirected=bool(both.get("undirected", False)),
+        links=links,
         num_nodes=parts.num_nodes,
         notices=parts.notices,
     )
+
+
+def _without_labels(parts: Parts, both: dict[str, Any], source: Source) -> dict[str, Any]:
+    """Of a graph whose links are split and whose nodes are not."""
+    if both.get("labels") is None:
+        return both
+    # How many nodes there are only labels may have told.
+    parts.num_nodes = _rows_of({"labels": both["labels"]})
+    name = source.named.get("labels", "labels")
+    parts.notices.append(
+        f"{name} is not used: its nodes have no split; random_split=(0.2, 0.2) makes one by chance"
+    )
+    return {**both, "labels": None}
 
 
 def _put_names(parts: Parts, both: Mapping[str, Any]) -> None:
@@ -196,9 +217,10 @@ def _first(get: Callable[[str], Any], *names: str) -> tuple[str, Any]:
 
 
 def from_pyg(data: Any, options: Mapping[str, Any]) -> Graph:
-    """Of `torch_geometric.data.Data`, or a dataset with one graph."""
+    """Of `torch_geometric.data.Data`, a dataset with one graph, or what splits its links."""
     # A dataset of OGB has its split beside the graph.
     split = data.get_idx_split() if hasattr(data, "get_idx_split") else {}
+    data, links = _with_links(data)
     data = _one_graph(data)
     named: dict[str, str] = {"edge_index": "edge_index"}
     found: dict[str, Any] = {}
@@ -214,7 +236,14 @@ def from_pyg(data: Any, options: Mapping[str, Any]) -> Graph:
     for key, name in (("train", "train"), ("val", "valid"), ("test", "test")):
         if found[key] is None and split.get(name) is not None:
             named[key], found[key] = name, split[name]
-    notices = []
+    notices = links.notices
+    if links.links:
+        found["links"] = links.links
+    elif getattr(data, "edge_label_index", None) is not None:
+        notices.append(
+            "edge_label_index is not used: of links it takes all three of RandomLinkSplit, "
+            "import_pyg((train, val, test), …)"
+        )
     if getattr(data, "edge_attr", None) is not None:
         notices.append(
             "edge_attr is not used: models here read no edge features, but one edge_weight an edge"
@@ -232,6 +261,15 @@ def from_pyg(data: Any, options: Mapping[str, Any]) -> Graph:
         notices=tuple(notices),
     )
     return made_of(found, options, source)
+
+
+def _with_links(data: Any) -> tuple[Any, target_links.Found]:
+    """The graph that messages use in training, and the links that are learnt, if it has some."""
+    if target_links.is_pyg_split(data):
+        return data[0], target_links.of_pyg(data)
+    if hasattr(data, "get_edge_split"):
+        return data, target_links.of_ogb(data.get_edge_split())
+    return data, target_links.Found()
 
 
 def _one_graph(data: Any) -> Any:
@@ -337,6 +375,9 @@ def _columns(adjacency: Any) -> tuple[Any, Any, Any]:
 def from_dgl(graph: Any, options: Mapping[str, Any]) -> Graph:
     """Of a `dgl.DGLGraph` with one type of nodes and edges, or what `dgl.load_graphs` gave."""
     call = "import_dgl()"
+    links = target_links.Found()
+    if target_links.is_dgl_split(graph):
+        graph, links = graph[0], target_links.of_dgl(graph)
     if isinstance(graph, (list, tuple)):
         # (graphs, labels), or the graphs.
         listed = graph[0] if graph and isinstance(graph[0], (list, tuple)) else graph
@@ -366,35 +407,43 @@ def from_dgl(graph: Any, options: Mapping[str, Any]) -> Graph:
         named[key], found[key] = _first(data.get, *names)
     count = graph.num_nodes() if hasattr(graph, "num_nodes") else None
     there = [str(key) for key in graph.ndata]
-    source = Source("the graph's ndata", named, there, num_nodes=_count(count))
+    if links.links:
+        found["links"] = links.links
+    source = Source(
+        "the graph's ndata", named, there, num_nodes=_count(count), notices=tuple(links.notices)
+    )
     return made_of(found, options, source)
 
 
 def from_ogb(dataset: Any, options: Mapping[str, Any]) -> Graph:
-    """Of `ogb.nodeproppred.NodePropPredDataset`: one homogeneous graph."""
+    """Of `NodePropPredDataset` or `LinkPropPredDataset` of OGB: one homogeneous graph."""
     call = "import_ogb()"
     not_a_path(dataset, call, "client.import_path takes a dataset's folder")
-    if not hasattr(dataset, "get_idx_split"):
-        raise of_another_kind(dataset, call, "an ogb.nodeproppred.NodePropPredDataset")
+    is_of_links = hasattr(dataset, "get_edge_split")
+    if not is_of_links and not hasattr(dataset, "get_idx_split"):
+        expected = "an ogb.nodeproppred.NodePropPredDataset or linkproppred.LinkPropPredDataset"
+        raise of_another_kind(dataset, call, expected)
     first = dataset[0]
     graph = first[0] if isinstance(first, (tuple, list)) else first
     if not isinstance(graph, Mapping):
-        text = "it is one of PygNodePropPredDataset or DglNodePropPredDataset: expected a"
+        text = "it is one of torch_geometric's or of DGL's (PygNodePropPredDataset, …): expected a"
         text = f"{text} NodePropPredDataset; import_pyg and import_dgl take the graph of those"
         raise wrong(call, Violation("dataset", text))
     if "edge_index" not in graph:
         text = "it has several types of nodes or edges: gnnd learns from one"
         raise wrong(call, Violation("dataset", text))
-    split = dataset.get_idx_split()
-    found = {
-        "edge_index": graph["edge_index"],
-        "features": graph.get("node_feat"),
-        "labels": first[1],
-        "train": split.get("train"),
-        "val": split.get("valid"),
-        "test": split.get("test"),
-    }
-    source = Source("the dataset", num_nodes=_count(graph.get("num_nodes")))
+    found = {"edge_index": graph["edge_index"], "features": graph.get("node_feat")}
+    links = target_links.Found()
+    if is_of_links:
+        links = target_links.of_ogb(dataset.get_edge_split())
+        found["links"] = links.links
+    else:
+        split = dataset.get_idx_split()
+        found["labels"] = first[1]
+        found |= {"train": split.get("train"), "val": split.get("valid"), "test": split.get("test")}
+    source = Source(
+        "the dataset", num_nodes=_count(graph.get("num_nodes")), notices=tuple(links.notices)
+    )
     made = made_of(found, options, source)
     if "regression" in str(getattr(dataset, "task_type", "")):
         made.task = "REGRESSION"

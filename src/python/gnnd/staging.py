@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -121,6 +121,17 @@ def _mapped_inode(array: np.memmap) -> int | None:
     except (OSError, ValueError):
         pass
     return None
+
+
+def put_links(folder: Path, links: Mapping[str, Any]) -> None:
+    """Makes `links/NAME.npy` of each array, where there are some."""
+    if not links:
+        return
+    inner = folder / "links"
+    inner.mkdir()
+    inner.chmod(0o755)
+    for name, array in links.items():
+        put_array(inner, name, array)
 
 
 def put_text(folder: Path, name: str, text: str) -> None:

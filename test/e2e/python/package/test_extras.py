@@ -17,6 +17,7 @@ import pandas as pd
 import scipy.sparse
 import torch
 from torch_geometric.data import Data
+from torch_geometric.transforms import RandomLinkSplit
 
 import gnnd
 from gnnd import geometric
@@ -93,6 +94,16 @@ class Imports(unittest.TestCase):
         data.y = (data.y > 0.5).float()
         labels = self.client.import_pyg(data, name="of-labels", split=0)
         self.assertEqual((labels.task, labels.num_classes), ("MULTI_LABEL", 3))
+
+    def test_of_links_of_torch_geometric(self):
+        split = RandomLinkSplit(num_val=0.05, num_test=0.1, is_undirected=True)
+        train, val, test = split(pyg_data())
+        dataset = self.client.import_pyg((train, val, test), "of-link-split")
+        self.assertEqual(dataset.num_edges, train.edge_index.shape[1])
+        taken = [int(part.edge_label.sum()) for part in (train, val, test)]
+        manifest = json.loads(pathlib.Path(dataset.path, "dataset.json").read_text())
+        self.assertEqual([manifest["links"][side] for side in ("train", "val", "test")], taken)
+        self.assertEqual(sum("pairs that are no links" in line for line in dataset.notices), 1)
 
     def test_of_scipy(self):
         values = np.ones(EDGES.shape[1])

@@ -4,6 +4,7 @@ import os
 import pathlib
 import tempfile
 import unittest
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -12,6 +13,19 @@ import gnnd
 CORA = pathlib.Path(os.environ["CORA"])
 ARRAYS = dict(np.load(CORA))
 MODEL = gnnd.GraphSAGE(hidden=16, layers=2, dropout=0.0)
+
+
+class OgbLinks:
+    """What `LinkPropPredDataset` has of a dataset."""
+
+    def __init__(self, graph, split):
+        self.graph, self.split = graph, split
+
+    def __getitem__(self, _):
+        return self.graph
+
+    def get_edge_split(self):
+        return self.split
 
 
 class Links(unittest.TestCase):
@@ -57,6 +71,55 @@ class Links(unittest.TestCase):
         metrics = job.wait().result.metrics
         self.assertEqual(job.spec["links"]["targets"], "DATASET")
         self.assertIn("mrr@20", metrics)
+
+    def test_are_taken_as_other_libraries_hold_them(self):
+        pairs = np.array([pair for pair in self.edges() if pair[0] < pair[1]]).T
+        train, val, test = pairs[:, :4000], pairs[:, 4000:4600], pairs[:, 4600:]
+        negatives = np.random.default_rng(5).integers(0, 2708, (test.shape[1], 2, 7))
+        kept = np.concatenate([train, train[::-1]], axis=1)
+        graph = {"edge_index": kept, "num_nodes": 2708, "node_feat": ARRAYS["features"]}
+        listed = {"train": train, "val": val, "test": test}
+        plain = self.client.import_arrays(
+            "of-arrays", edge_index=kept, features=ARRAYS["features"], links=listed
+        )
+
+        def part(links, none):
+            ends = np.concatenate([links, none], axis=1)
+            labels = np.repeat([1.0, 0.0], [links.shape[1], none.shape[1]])
+            given = {"edge_label_index": ends, "edge_label": labels}
+            return SimpleNamespace(
+                x=ARRAYS["features"], y=ARRAYS["labels"], edge_index=kept, **given
+            )
+
+        split = tuple(part(links, links[:, :50]) for links in (train, val, test))
+        of_pyg = self.client.import_pyg(split, "of-pyg-links")
+        self.assertEqual(of_pyg.digest, plain.digest)
+        self.assertRegex("\n".join(of_pyg.notices), "(?s)pairs that are no links.*y is not used")
+        named = ({"edge": links.T} for links in (train, val, test))
+        dataset = OgbLinks(graph, dict(zip(("train", "valid", "test"), named, strict=True)))
+        self.assertEqual(self.client.import_ogb(dataset, "of-ogb").digest, plain.digest)
+        for side, links in (("valid", val), ("test", test)):
+            ends = {"source_node": links[0], "target_node": links[1]}
+            of_each = negatives[: links.shape[1], 0]
+            dataset.split[side] = {**ends, "target_node_neg": of_each, "year": links[0]}
+        ranked = self.client.import_ogb(dataset, "of-ogb-negatives")
+        self.assertRegex("\n".join(ranked.notices), "year of links is not used")
+        job = self.client.submit(ranked.id, MODEL, fanouts=[5, 5], epochs=1, task=gnnd.Links())
+        self.assertIn("mrr@7", job.wait().result.metrics)
+
+    def test_that_cannot_be_taken_are_refused_together(self):
+        links = {"train": [[0.5], [1.5]], "validation": [[0], [1]], "test": [[0], [1], [2]]}
+        with self.assertRaises(gnnd.InvalidRequest) as caught:
+            self.client.import_arrays("none", **{**ARRAYS, "links": links})
+        fields = {each.field for each in caught.exception.violations}
+        expected = {"links.train", "links.validation", "links.val", "links.test"}
+        self.assertEqual(fields, expected)
+        kinds = [
+            SimpleNamespace(edge_index=np.zeros((2, 1)), edge_label_index=np.zeros((2, 3), int))
+        ]
+        kinds[0].edge_label = np.array([1, 2, 3])
+        with self.assertRaisesRegex(gnnd.InvalidRequest, "train: edge_label has 3: expected 1"):
+            self.client.import_pyg(kinds * 3, "none")
 
     @staticmethod
     def edges():

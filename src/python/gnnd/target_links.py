@@ -1,0 +1,180 @@
+"""Links that a dataset brings: pairs of nodes that jobs learn and are judged by, beside its graph.
+
+Graphs keep them as their libraries leave them: torch_geometric's `RandomLinkSplit`, the Open Graph
+Benchmark's `LinkPropPredDataset`, DGL's `AsLinkPredDataset`. Here they become the arrays of
+docs/links.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gnnd.errors import Violation, wrong
+from gnnd.values import Unfit, as_array
+from gnnd.words import advice, shown
+
+SIDES = ("train", "val", "test")
+#: Arrays by their names in a folder `links`: pairs, and negatives of those that models are judged
+#: by.
+NAMES = (*SIDES, "val_negatives", "test_negatives")
+
+
+@dataclass
+class Found:
+    """Links of another library's object."""
+
+    links: dict[str, Any] = field(default_factory=dict)
+    #: What its person should know of how they were taken.
+    notices: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Says something once."""
+        if text not in self.notices:
+            self.notices.append(text)
+
+
+_POOLED = (
+    "pairs that are no links are not used: gnnd ranks each link among negatives of its own source, "
+    "which it draws (docs/links.md)"
+)
+
+
+def arrays_of(links: Any) -> dict[str, np.ndarray]:
+    """By their names, [2, links] or [links, 2] integers, and negatives [links, k].
+
+    Raises `InvalidRequest` with all that is wrong. Whether ids are nodes, and no pair is on two
+    sides, the daemon sees.
+    """
+    expected = "train, val and test, each [2, links], and maybe val_negatives and test_negatives"
+    if not isinstance(links, Mapping):
+        raise wrong("an import", Violation("links", f"{shown(links)}: expected {expected}"))
+    wrongs = []
+    for key in links:
+        if key not in NAMES:
+            near = advice(key, NAMES)
+            wrongs.append(Violation(f"links.{key}", f"there are no such links: {expected}{near}"))
+    found = {}
+    for name in NAMES:
+        if links.get(name) is None:
+            if name in SIDES:
+                wrongs.append(Violation(f"links.{name}", f"is missing: expected {expected}"))
+            continue
+        try:
+            found[name] = _ids(links[name], is_pairs=name in SIDES)
+        except Unfit as error:
+            wrongs.append(Violation(f"links.{name}", str(error)))
+    if wrongs:
+        raise wrong("an import", *wrongs)
+    return found
+
+
+def _ids(values: Any, *, is_pairs: bool) -> np.ndarray:
+    array = as_array(values)
+    shape = "[2, links] or [links, 2]" if is_pairs else "[links, negatives]"
+    if array.dtype.kind not in "iu":
+        raise Unfit(f"they are of type {array.dtype}: expected ids of nodes {shape}")
+    if array.ndim != 2 or (is_pairs and 2 not in array.shape):
+        raise Unfit(f"they have shape {array.shape}: expected {shape}")
+    return array
+
+
+def of_pyg(parts: Sequence[Any]) -> Found:
+    """Of (train, val, test), as torch_geometric's `RandomLinkSplit` returns them."""
+    found = Found()
+    wrongs = []
+    for side, data in zip(SIDES, parts, strict=True):
+        try:
+            found.links[side] = _positives(data, found)
+        except Unfit as error:
+            wrongs.append(Violation(side, str(error)))
+    if wrongs:
+        raise wrong("import_pyg()", *wrongs)
+    return found
+
+
+def is_pyg_split(data: Any) -> bool:
+    """Whether it is three graphs with links to learn, of which one is of messages."""
+    return (
+        isinstance(data, (tuple, list))
+        and len(data) == len(SIDES)
+        and all(
+            _first(part, "edge_label_index", "pos_edge_label_index") is not None for part in data
+        )
+    )
+
+
+def _first(data: Any, *names: str) -> Any:
+    found = (getattr(data, name, None) for name in names)
+    return next((each for each in found if each is not None), None)
+
+
+def _positives(data: Any, found: Found) -> np.ndarray:
+    """Those pairs of a part that are links."""
+    pairs = _ids(_first(data, "pos_edge_label_index", "edge_label_index"), is_pairs=True)
+    if _first(data, "pos_edge_label_index") is not None:
+        if _first(data, "neg_edge_label_index") is not None:
+            found.note(_POOLED)
+        return pairs
+    labels = _first(data, "edge_label")
+    if labels is None:
+        return pairs
+    kinds = as_array(labels)
+    if kinds.shape != (pairs.shape[1],):
+        raise Unfit(f"edge_label has shape {kinds.shape}: expected ({pairs.shape[1]:,},)")
+    if not np.isin(kinds, (0, 1)).all():
+        raise Unfit(
+            f"edge_label has {shown(np.unique(kinds)[-1].item())}: expected 1 of links and 0 of "
+            "pairs that are none; gnnd learns which links there are, and not of which kind"
+        )
+    if not (kinds == 0).any():
+        return pairs
+    found.note(_POOLED)
+    positives: np.ndarray = pairs[:, kinds == 1]
+    return positives
+
+
+def of_ogb(split: Mapping[str, Mapping[str, Any]]) -> Found:
+    """Of `LinkPropPredDataset.get_edge_split()`."""
+    found = Found()
+    for side, name in zip(SIDES, ("train", "valid", "test"), strict=True):
+        part = split[name]
+        if "head" in part or "relation" in part:
+            text = "its links are of several relations: gnnd learns from one"
+            raise wrong("import_ogb()", Violation("dataset", text))
+        if "edge" in part:
+            found.links[side] = part["edge"]
+        else:
+            ends = (as_array(part["source_node"]), as_array(part["target_node"]))
+            found.links[side] = np.stack(ends)
+        for key in _others(part):
+            found.note(f"{key} of links is not used: gnnd learns which links there are")
+        if "edge_neg" in part:
+            found.note(_POOLED)
+        if side != "train" and "target_node_neg" in part:
+            found.links[f"{side}_negatives"] = part["target_node_neg"]
+    return found
+
+
+def _others(part: Mapping[str, Any]) -> Iterator[str]:
+    known = {"edge", "edge_neg", "source_node", "target_node", "target_node_neg"}
+    return (key for key in part if key not in known)
+
+
+def of_dgl(dataset: Any) -> Found:
+    """Of a DGL dataset with `train_edges`, `val_edges` and `test_edges`: links, then none."""
+    found = Found()
+    for side in SIDES:
+        (sources, targets), *negatives = getattr(dataset, f"{side}_edges")
+        found.links[side] = np.stack([as_array(sources), as_array(targets)])
+        if negatives:
+            found.note(_POOLED)
+    return found
+
+
+def is_dgl_split(dataset: Any) -> bool:
+    """Whether it has links to learn."""
+    return all(getattr(dataset, f"{side}_edges", None) is not None for side in SIDES)
