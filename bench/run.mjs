@@ -23,6 +23,7 @@ const benches = {
   'gpu-paper': 'what is planned for a first job on 1 to 8 GPUs, from times that were estimated',
   tables: 'imports of wide tables, CSV and Parquet, beside another build',
   epoch: 'whole epochs through the daemon beside the loops of DGL and GraphBolt',
+  'epoch-links': "an epoch over links beside torch_geometric's and GraphBolt's loops",
   propagate: 'feature propagation beside torch.sparse, and as a share of what a copy moves',
   rows: "accuracies of models over propagated rows beside the reference's, and by shuffling",
   'rows-loading':
@@ -58,6 +59,7 @@ const scripts = {
   'placement-jobs': 'bench/placement/jobs.mjs',
   standardize: 'bench/accuracy/standardize.mjs',
   'link-accuracy': 'bench/accuracy/links.mjs',
+  'epoch-links': 'bench/epoch/links.mjs',
 };
 const withPeers = ['peers-sampling', 'peers-step', 'evaluation', 'epoch'];
 

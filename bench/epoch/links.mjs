@@ -1,0 +1,149 @@
+#!/usr/bin/env node
+// An epoch over links through the daemon beside the loops of torch_geometric and GraphBolt.
+//
+//   node bench/epoch/links.mjs [--dataset npm-deps-2016] [--links 1000000] [--rounds 3]
+//                              [--batches 60] [--fanouts 10,10] [--batch 1024] [--hidden 128]
+//                              [--devices 2] [--peers pyg,graphbolt]
+//
+// GraphSAGE and a scalar product, one uniform negative a link, BCE, Adam 0.003, no dropout. gnnd: a
+// job of two epochs on two CPU devices, of which the second is counted, over at most so many
+// training links (the share of the split follows from that), with no evaluation but one among 10
+// negatives at the end. Peers (bench/peers/links_peer.py): the same links, in turns, `batches`
+// batches a round with two threads in one process and with a thread beside a worker; what an epoch
+// takes follows from the mean of a batch. gnnd keeps a batch's own links out of its messages, and
+// so does GraphBolt; torch_geometric leaves them in. One JSON line a contestant in
+// build/bench/epoch-links.jsonl.
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { Daemon, LineChild, output } from '../daemon.mjs';
+import { datasetFolder } from '../datasets.mjs';
+import { mean, median, record } from '../record.mjs';
+
+const { values: options } = parseArgs({
+  options: {
+    dataset: { type: 'string', default: 'npm-deps-2016' },
+    links: { type: 'string', default: '1000000' },
+    rounds: { type: 'string', default: '3' },
+    batches: { type: 'string', default: '60' },
+    fanouts: { type: 'string', default: '10,10' },
+    batch: { type: 'string', default: '1024' },
+    hidden: { type: 'string', default: '128' },
+    devices: { type: 'string', default: '2' },
+    peers: { type: 'string', default: 'pyg,graphbolt' },
+  },
+});
+const batchSize = Number(options.batch);
+
+function specOf(seed, testShare) {
+  return {
+    dataset: 'graph',
+    task: 'LINKS',
+    links: {
+      split: { validation: 0.001, test: testShare, random_seed: 7 },
+      evaluation: { count: 10 },
+    },
+    model: { type: 'GRAPHSAGE', hidden_dim: Number(options.hidden), dropout: 0 },
+    sampling: { fanouts: options.fanouts.split(',').map(Number) },
+    features: { standardize: 'OFF' },
+    evaluation: { every_epochs: 0 },
+    training: {
+      ...{ epochs: 2, random_seed: seed, batch_size: batchSize },
+      optimizer: { learning_rate: 0.003 },
+    },
+    resources: { devices: Number(options.devices) },
+  };
+}
+
+/** Seconds of a job's second epoch. */
+function epochSeconds({ epochs }) {
+  const { executorTimes, durationMs } = epochs[1];
+  const seconds = executorTimes.map(({ durationNs }) => Number(durationNs) / 1e9);
+  return seconds.length === 0 ? Number(durationMs) / 1000 : Math.max(...seconds);
+}
+
+class Peer {
+  constructor(peer, dataset, links, workers) {
+    const threads = workers === 0 ? 2 : 1;
+    this.name = `${peer}, ${workers === 0 ? '2 threads' : '1 thread + 1 worker'}`;
+    const python = `.cache/peers/${peer === 'pyg' ? 'pyg' : 'dgl'}/bin/python`;
+    const sizes = [options.fanouts, options.batch, options.hidden, threads, workers].map(String);
+    const script = ['-W', 'ignore', 'bench/peers/links_peer.py', peer, dataset, links];
+    const tuned = 'import sys,json;sys.path.insert(0,"bench/peers");import served;';
+    this.child = new LineChild(python, [...script, ...sizes], {
+      ...JSON.parse(output('python3', ['-c', `${tuned}print(json.dumps(served.TUNED))`])),
+      ...{ OMP_NUM_THREADS: String(threads), MKL_NUM_THREADS: String(threads) },
+      ...{ DGLBACKEND: 'pytorch', DGLDEFAULTDIR: resolve('.cache/dgl') },
+    });
+    this.run = [];
+    this.load = [];
+  }
+
+  async round() {
+    for (const what of ['load', 'run']) {
+      const { seconds } = await this.child.ask(`${what} ${options.batches}`);
+      this[what].push(mean(seconds));
+    }
+  }
+}
+
+async function main() {
+  const folder = mkdtempSync(join(tmpdir(), 'gnnd-bench-epoch-links-'));
+  const daemon = new Daemon();
+  const peers = [];
+  try {
+    await daemon.start(folder, Number(options.devices));
+    daemon.gnnctl('dataset', 'import', '--id', 'graph', '--quiet', datasetFolder(options.dataset));
+    const dataset = join(folder, 'state', 'datasets', 'graph');
+    const { num_edges: edges, undirected } = JSON.parse(
+      readFileSync(join(dataset, 'dataset.json'), 'utf8'),
+    );
+    const pairs = undirected ? edges / 2 : edges;
+    const testShare = Math.min(0.998, Math.max(0.001, 0.999 - Number(options.links) / pairs));
+    const first = daemon.train(folder, 'warm', specOf(1, testShare));
+    const features = join(folder, 'state', 'cache', 'features');
+    const links = join(
+      features,
+      readdirSync(features).find((name) => name.endsWith('-links')),
+    );
+    const ours = [];
+    let facts = null;
+    for (const peer of options.peers.split(',').filter((each) => each !== 'none')) {
+      for (const workers of [0, 1]) peers.push(new Peer(peer, dataset, links, workers));
+    }
+    for (const peer of peers) facts = await peer.child.next();
+    for (let round = 1; round <= Number(options.rounds); round += 1) {
+      ours.push(epochSeconds(daemon.train(folder, `round-${round}`, specOf(round, testShare))));
+      for (const peer of round % 2 === 0 ? [...peers].reverse() : peers) await peer.round();
+    }
+    const count = facts?.links ?? Math.round(pairs * (0.999 - testShare));
+    report(median(ours.length > 0 ? ours : [epochSeconds(first)]), peers, count);
+  } finally {
+    for (const peer of peers) await peer.child.end();
+    await daemon.end();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function report(ours, peers, links) {
+  const batches = Math.ceil(links / batchSize);
+  const row = { dataset: options.dataset, links, batches };
+  const lines = [record('epoch-links', { ...row, name: 'gnnd', epoch_s: ours })];
+  for (const { name, run, load } of peers) {
+    const [epoch, loading] = [run, load].map((seconds) => median(seconds) * batches);
+    const ratio = epoch / ours;
+    lines.push(record('epoch-links', { ...row, name, epoch_s: epoch, load_s: loading, ratio }));
+  }
+  process.stdout.write(`${links} links, ${batches} batches of ${batchSize}\n`);
+  for (const { name, epoch_s: epoch, load_s: load, ratio } of lines) {
+    const loads = load === undefined ? '' : `, ${load.toFixed(1)} s of it batches with features`;
+    const beside = ratio === undefined ? '' : `, ${ratio.toFixed(2)} × gnnd's`;
+    process.stdout.write(`${name.padEnd(32)} epoch ${epoch.toFixed(1)} s${loads}${beside}\n`);
+  }
+}
+
+await main().catch(({ message }) => {
+  process.stderr.write(`${message}\n`);
+  process.exitCode = 1;
+});
