@@ -96,9 +96,9 @@ async function main() {
     await daemon.start(folder, Number(options.devices));
     daemon.gnnctl('dataset', 'import', '--id', 'graph', '--quiet', datasetFolder(options.dataset));
     const dataset = join(folder, 'state', 'datasets', 'graph');
-    const { num_edges: edges, undirected } = JSON.parse(
-      readFileSync(join(dataset, 'dataset.json'), 'utf8'),
-    );
+    const told = (file) => JSON.parse(readFileSync(join(dataset, file), 'utf8'));
+    const { num_edges: edges } = told('dataset.json');
+    const { undirected } = told('import.json');
     const pairs = undirected ? edges / 2 : edges;
     const testShare = Math.min(0.998, Math.max(0.001, 0.999 - Number(options.links) / pairs));
     const first = daemon.train(folder, 'warm', specOf(1, testShare));

@@ -69,6 +69,12 @@ export async function importLinks(context: ImportContext): Promise<void> {
     if (given !== null) await writer.writeLinks(`links_${side}_negatives`, given);
   }
   writer.linksInGraph(inGraph);
+  const [learnt, validated, tested] = [train, val, test].map((each) => formatCount(rowsOf(each)));
+  const ranked =
+    negatives.test === null ? '' : `, these with ${negatives.test.columns} negatives each`;
+  context.notices.add(
+    `brings ${learnt} links to learn, ${validated} to validate and ${tested} to test${ranked}`,
+  );
 }
 
 const nothing: LinkArray = { path: '', columns: 2, values: new Uint32Array() };
