@@ -56,7 +56,8 @@ describe('links of a folder', () => {
       negatives: { val: 2, test: 2 },
       in_graph: { val: 0, test: 0 },
     });
-    const told = 'brings 3 links to learn, 1 to validate and 3 to test, these with 2 negatives each';
+    const told =
+      'brings 3 links to learn, 1 to validate and 3 to test, these with 2 negatives each';
     expect(found.notices).toContain(told);
     expect(found.numbers('links_train.npy')).toEqual([0, 2, 2, 4, 0, 4]);
     expect(found.numbers('links_test_negatives.npy')).toEqual([1, 2, 4, 4, 2, 0]);
