@@ -7,14 +7,14 @@ import type { ImportFormat } from '../records/dataset-record.ts';
 
 const convertedFormats = [
   ...(['PYG', 'DGL', 'PLANETOID', 'GRAPHSAINT', 'GRAPHSAGE', 'NETWORKX'] as const),
-  'BENCHMARK_NPZ',
+  ...(['BENCHMARK_NPZ', 'OGB_LINKS'] as const),
 ] as const satisfies readonly ImportFormat[];
 export type ConvertedFormat = (typeof convertedFormats)[number];
 
 /** Formats of benchmarks that come without a split. */
 const splitless: ReadonlySet<ImportFormat> = new Set(['PYG', 'DGL', 'NETWORKX', 'BENCHMARK_NPZ']);
 /** Their readers store both directions of an edge unless they are told not to. */
-const undirected: ReadonlySet<ImportFormat> = new Set(['BENCHMARK_NPZ']);
+const undirected: ReadonlySet<ImportFormat> = new Set(['BENCHMARK_NPZ', 'OGB_LINKS']);
 
 /** Formats that a Preparer reads itself. */
 export type ReadFormat = Exclude<ImportFormat, ConvertedFormat>;

@@ -166,7 +166,9 @@ async function formatOfFolder(
   names: ReadonlySet<string>,
 ): Promise<ImportFormat | null> {
   if (isGraphBoltFolder(names)) return 'GRAPHBOLT';
-  if (isOgbFolder(names)) return 'OGB';
+  if (isOgbFolder(names)) {
+    return (await convertedFolder(folder, names)) === 'OGB_LINKS' ? 'OGB_LINKS' : 'OGB';
+  }
   const tables = ['edges', 'nodes'];
   const small = new Set([...names].map((name) => name.toLowerCase()));
   const isCsv = tables.some((table) => csvNames(table).some((name) => small.has(name)));

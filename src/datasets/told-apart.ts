@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { ConvertedFormat } from './converted-formats.ts';
@@ -38,6 +39,7 @@ export async function convertedFolder(
   if (names.has('adj_full.npz') && names.has('role.json')) return 'GRAPHSAINT';
   if (ends(/-G\.json$/)) return 'GRAPHSAGE';
   if (names.has('processed') || ends(/^(data|data_undirected)\.pt$/)) return 'PYG';
+  if (names.has('split') && (await hasLinksSplit(join(folder, 'split')))) return 'OGB_LINKS';
   if (names.has('raw')) {
     const raw: string[] = await readdir(join(folder, 'raw')).catch(() => []);
     if (raw.some((name) => /^ind\..+\.graph$/.test(name))) return 'PLANETOID';
@@ -47,4 +49,10 @@ export async function convertedFolder(
   if (only === undefined || others.length > 0) return null;
   const inner: string[] = await readdir(join(folder, only)).catch(() => []);
   return inner.includes('processed') ? 'PYG' : null;
+}
+
+/** Whether a split of it is of links, which OGB keeps in files of torch. */
+async function hasLinksSplit(folder: string): Promise<boolean> {
+  const splits: string[] = await readdir(folder).catch(() => []);
+  return splits.some((name) => existsSync(join(folder, name, 'train.pt')));
 }

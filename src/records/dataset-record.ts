@@ -12,7 +12,7 @@ export type DatasetState = 'IMPORTING' | 'READY' | 'FAILED';
 export const importFormats = [
   ...(['NPY', 'NPZ', 'CSV', 'PARQUET', 'OGB', 'GRAPHBOLT', 'EDGE_LIST'] as const),
   ...(['PYG', 'DGL', 'PLANETOID', 'GRAPHSAINT', 'GRAPHSAGE', 'NETWORKX'] as const),
-  'BENCHMARK_NPZ',
+  ...(['BENCHMARK_NPZ', 'OGB_LINKS'] as const),
 ] as const;
 export type ImportFormat = (typeof importFormats)[number];
 

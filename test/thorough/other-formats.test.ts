@@ -123,6 +123,28 @@ describe('what a source has not', () => {
   const usual = { validation: 0.2, test: 0.2 };
 });
 
+describe('links of OGB', () => {
+  test('are those of the same folder of arrays', async () => {
+    if (python === null) return;
+    const made = await imported(place('ogb-links'));
+    expect(made.digest).toBe((await imported(place('reference-links'))).digest);
+    expect(made.message).toMatch(/pairs that are no links are not used/);
+  });
+
+  test('that name their source have directions, and negatives each', async () => {
+    if (python === null) return;
+    const made = await imported(place('ogb-cited'));
+    const plain = await imported(place('ogb-links'), { directed: true });
+    expect(made.numEdges).toBe(plain.numEdges);
+    expect(made.message).toMatch(/brings \d+ links to learn, .* these with 3 negatives each/);
+  });
+
+  test('of several relations are refused', async () => {
+    if (python === null) return;
+    expect(await refused(place('ogb-relations'))).toMatch(/train: has links of several relations/);
+  });
+});
+
 describe('the program that reads them', () => {
   test('ends with its import, and with a daemon that is killed', async () => {
     if (python === null) return;

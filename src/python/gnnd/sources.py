@@ -315,6 +315,7 @@ def from_file(graph: Any, options: Mapping[str, Any]) -> Graph:
         **graph.arrays,
         **{"class_names": graph.class_names, "node_names": graph.node_names},
         **{"undirected": graph.undirected, "feature_names": graph.feature_names},
+        "links": graph.links or None,
     }
     made = made_of(found, options, Source("the file", notices=tuple(graph.notices)))
     made.task = made.task or graph.task

@@ -7,7 +7,7 @@ docs/links.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from gnnd.errors import Violation, wrong
 from gnnd.values import Unfit, as_array
 from gnnd.words import advice, shown
+from gnnd_formats import FormatError, ogb_links
 
 SIDES = ("train", "val", "test")
 #: Arrays by their names in a folder `links`: pairs, and negatives of those that models are judged
@@ -35,12 +36,6 @@ class Found:
         """Says something once."""
         if text not in self.notices:
             self.notices.append(text)
-
-
-_POOLED = (
-    "pairs that are no links are not used: gnnd ranks each link among negatives of its own source, "
-    "which it draws (docs/links.md)"
-)
 
 
 def arrays_of(links: Any) -> dict[str, np.ndarray]:
@@ -117,7 +112,7 @@ def _positives(data: Any, found: Found) -> np.ndarray:
     pairs = _ids(_first(data, "pos_edge_label_index", "edge_label_index"), is_pairs=True)
     if _first(data, "pos_edge_label_index") is not None:
         if _first(data, "neg_edge_label_index") is not None:
-            found.note(_POOLED)
+            found.note(ogb_links.POOLED)
         return pairs
     labels = _first(data, "edge_label")
     if labels is None:
@@ -132,36 +127,18 @@ def _positives(data: Any, found: Found) -> np.ndarray:
         )
     if not (kinds == 0).any():
         return pairs
-    found.note(_POOLED)
+    found.note(ogb_links.POOLED)
     positives: np.ndarray = pairs[:, kinds == 1]
     return positives
 
 
-def of_ogb(split: Mapping[str, Mapping[str, Any]]) -> Found:
+def of_ogb(split: Mapping[str, Any]) -> Found:
     """Of `LinkPropPredDataset.get_edge_split()`."""
-    found = Found()
-    for side, name in zip(SIDES, ("train", "valid", "test"), strict=True):
-        part = split[name]
-        if "head" in part or "relation" in part:
-            text = "its links are of several relations: gnnd learns from one"
-            raise wrong("import_ogb()", Violation("dataset", text))
-        if "edge" in part:
-            found.links[side] = part["edge"]
-        else:
-            ends = (as_array(part["source_node"]), as_array(part["target_node"]))
-            found.links[side] = np.stack(ends)
-        for key in _others(part):
-            found.note(f"{key} of links is not used: gnnd learns which links there are")
-        if "edge_neg" in part:
-            found.note(_POOLED)
-        if side != "train" and "target_node_neg" in part:
-            found.links[f"{side}_negatives"] = part["target_node_neg"]
-    return found
-
-
-def _others(part: Mapping[str, Any]) -> Iterator[str]:
-    known = {"edge", "edge_neg", "source_node", "target_node", "target_node_neg"}
-    return (key for key in part if key not in known)
+    try:
+        return Found(*ogb_links.links_of(split))
+    except FormatError as error:
+        wrongs = (Violation(each.path, each.description) for each in error.problems)
+        raise wrong("import_ogb()", *wrongs) from None
 
 
 def of_dgl(dataset: Any) -> Found:
@@ -171,7 +148,7 @@ def of_dgl(dataset: Any) -> Found:
         (sources, targets), *negatives = getattr(dataset, f"{side}_edges")
         found.links[side] = np.stack([as_array(sources), as_array(targets)])
         if negatives:
-            found.note(_POOLED)
+            found.note(ogb_links.POOLED)
     return found
 
 

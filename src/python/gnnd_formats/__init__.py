@@ -24,6 +24,7 @@ FORMATS = {
     "GRAPHSAGE": "graphsage",
     "NETWORKX": "networkx_files",
     "BENCHMARK_NPZ": "benchmarks",
+    "OGB_LINKS": "ogb_links",
 }
 
 

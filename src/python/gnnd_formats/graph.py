@@ -72,6 +72,8 @@ class Graph:
     class_names: Sequence[str] | None = None
     node_names: Sequence[str] | None = None
     feature_names: Sequence[str] | None = None
+    #: Pairs that jobs learn and are judged by, and their negatives, by the names of docs/links.md.
+    links: dict[str, np.ndarray] = field(default_factory=dict)
     #: Each edge is there in both directions.
     undirected: bool = False
     #: Needed where there are neither features, labels nor rows of edges.

@@ -29,12 +29,18 @@ _LIBRARIES = ("torch_geometric.", "torch_sparse.", "ogb.")
 
 def read(path: Path, *, directed: bool = False) -> Graph:
     """The graph of the file, or of the folder's only graph."""
+    file = file_of(path)
+    return graph_of(loaded_file(file), file)
+
+
+def loaded_file(file: Path) -> Any:
+    """What `torch.save` put into a file, as data. Raises `FormatError`."""
     try:
         import torch
     except ImportError:
-        raise FormatError(Problem("PYG", "needs torch in Python: pip install torch")) from None
-    file = file_of(path)
-    return graph_of(_loaded(torch, file), file)
+        needs = "needs torch in Python: pip install torch"
+        raise FormatError(Problem(file.name, needs)) from None
+    return _loaded(torch, file)
 
 
 def file_of(path: Path) -> Path:

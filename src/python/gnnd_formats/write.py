@@ -16,10 +16,13 @@ BLOCK_BYTES = 1 << 26
 
 
 def write(graph: Graph, folder: Path, wrote: Callable[[float], None]) -> None:
-    """Makes NAME.npy of each array, `meta.json` and `names.txt`. `wrote` gets shares of 1."""
-    sizes = {name: _bytes_of(array) for name, array in graph.arrays.items()}
-    total, done = max(1, sum(sizes.values())), 0
-    for name, array in graph.arrays.items():
+    """Makes NAME.npy of each array, `links/NAME.npy`, `meta.json` and `names.txt`. `wrote` gets
+    shares of 1."""
+    arrays = {**graph.arrays, **{f"links/{name}": links for name, links in graph.links.items()}}
+    if graph.links:
+        (folder / "links").mkdir()
+    total, done = max(1, sum(map(_bytes_of, arrays.values()))), 0
+    for name, array in arrays.items():
         path = folder / f"{name}.npy"
         for count in _write_array(path, array):
             done += count

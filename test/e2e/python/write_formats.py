@@ -205,6 +205,40 @@ nx.write_graphml(graph, folder / "mixed-labels.graphml")
 (folder / "empty.gml").write_text("graph [ ]")
 (folder / "cut.graphml").write_text("<graphml>")
 
+# Links as OGB splits them, of a graph without labels; pairs of one side are of no other.
+ends = half[:, rng.permutation(half.shape[1])]
+of_sides = np.split(ends, [half.shape[1] // 2, 3 * half.shape[1] // 4], axis=1)
+seen = of_sides[0]
+own = folder / "reference-links"
+(own / "links").mkdir(parents=True)
+np.save(own / "features.npy", x)
+both = np.concatenate([seen, seen[::-1]], axis=1)
+np.save(own / "edge_index.npy", np.ascontiguousarray(both))
+negatives = rng.integers(0, n - 3, (half.shape[1], 3))
+for name, links in zip(("train", "val", "test"), of_sides, strict=True):
+    np.save(own / f"links/{name}.npy", np.ascontiguousarray(links))
+(own / "meta.json").write_text('{"undirected": true}')
+
+
+def write_ogb(name, parts):
+    """A folder as `LinkPropPredDataset` leaves it."""
+    (folder / name / "raw").mkdir(parents=True)
+    (folder / name / "split/time").mkdir(parents=True)
+    for table, values, form in (("edge", seen.T, "%d"), ("node-feat", x, "%.9g")):
+        np.savetxt(folder / name / f"raw/{table}.csv.gz", values, form, delimiter=",")
+    np.savetxt(folder / name / "raw/num-node-list.csv.gz", [n], "%d")
+    for side, part in parts.items():
+        torch.save(part, folder / name / f"split/time/{side}.pt")
+
+
+ogb_sides = dict(zip(("train", "valid", "test"), of_sides, strict=True))
+write_ogb("ogb-links", {k: {"edge": v.T, "edge_neg": v.T[:3]} for k, v in ogb_sides.items()})
+cited = {k: {"source_node": v[0], "target_node": torch.tensor(v[1])} for k, v in ogb_sides.items()}
+for side in ("valid", "test"):
+    cited[side]["target_node_neg"] = negatives[: ogb_sides[side].shape[1]]
+write_ogb("ogb-cited", cited)
+write_ogb("ogb-relations", {k: {"head": v[0], "relation": v[0]} for k, v in ogb_sides.items()})
+
 
 class Code:
     """What a pickle must not do here."""
