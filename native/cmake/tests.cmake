@@ -62,8 +62,8 @@ list(FILTER fault_sources EXCLUDE REGEX explore_test)  # explores a model, not t
 foreach(part base/atomic_file base/mapping base/memfd base/prefetch base/registrar base/sha256
         batch/record batch/layout metric/ranking graph/npy history/history_buffer history/job_history
         executor/executor executor/extractor executor/lender executor/reading_ahead executor/committer
-        executor/prediction_files executor/predictions executor/row_outputs executor/sampler_loop
-        executor/trainer_loop)
+        executor/chunk_files executor/prediction_files executor/predictions executor/row_outputs
+        executor/sampler_loop executor/trainer_loop)
   list(APPEND fault_sources ${CMAKE_SOURCE_DIR}/native/core/${part}.cc)
 endforeach()
 gnnd_test(gnnd_fault_test ${fault_sources} $<TARGET_OBJECTS:gnnd_build_id>)
