@@ -56,10 +56,15 @@ export class NodeIds {
     return Number.isInteger(node) && node >= 0 && node < this.#size ? node : undefined;
   }
 
+  /** The id of a node. */
+  textOf(node: number): string {
+    return this.#texts?.textOf(node) ?? String(node);
+  }
+
   /** The ids of the first nodes. */
   first(count: number): readonly string[] {
     const nodes = Array.from({ length: Math.min(count, this.#size) }, (_, node) => node);
-    return nodes.map((node) => this.#texts?.textOf(node) ?? String(node));
+    return nodes.map((node) => this.textOf(node));
   }
 
   /** One a line, as UTF-8, in pieces; null where each id is its number. */

@@ -25,6 +25,7 @@ import {
   type ProgressMessage,
   type StartMessage,
   startMessageOf,
+  type TaskAnswer,
 } from './protocol.ts';
 
 /**
@@ -75,6 +76,26 @@ function runLoop(core: CoreAddon, start: LoopStart): Promise<LoopEnd> {
       return core.lenderRun(start.options);
     default:
       return loadTrain().trainerRun(start.options);
+  }
+}
+
+type InferenceTask = Extract<StartMessage, { role: 'TARGETS' | 'PAIRS' | 'PUBLISH' }>;
+
+/** What an inference has done beside its Trainers. */
+async function answerOfInference(start: InferenceTask): Promise<TaskAnswer> {
+  switch (start.role) {
+    case 'TARGETS': {
+      const { listTargets } = await import('./list-targets.ts');
+      return { role: start.role, value: await listTargets(start.options) };
+    }
+    case 'PAIRS': {
+      const { listPairs } = await import('../datasets/list-pairs.ts');
+      return { role: start.role, value: await listPairs(start.options) };
+    }
+    default: {
+      const { publishPredictions } = await import('./publish-predictions.ts');
+      return { role: start.role, value: await publishPredictions(start.options, watchOf().progress) };
+    }
   }
 }
 
@@ -134,16 +155,10 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
       const value = await digestFiles(start.options, watchOf().progress);
       return { kind: 'answered', answer: { role: start.role, value } };
     }
-    case 'TARGETS': {
-      const { listTargets } = await import('./list-targets.ts');
-      const value = await listTargets(start.options);
-      return { kind: 'answered', answer: { role: start.role, value } };
-    }
-    case 'PUBLISH': {
-      const { publishPredictions } = await import('./publish-predictions.ts');
-      const value = await publishPredictions(start.options, watchOf().progress);
-      return { kind: 'answered', answer: { role: start.role, value } };
-    }
+    case 'TARGETS':
+    case 'PAIRS':
+    case 'PUBLISH':
+      return { kind: 'answered', answer: await answerOfInference(start) };
     default:
       return unreachable(start);
   }

@@ -4,6 +4,7 @@ import type {
   SourceImport,
   Validation,
 } from '../datasets/data-tasks.ts';
+import type { PairsFound, PairsOptions } from '../datasets/list-pairs.ts';
 import type {
   CacheReport,
   CacheReportOptions,
@@ -38,7 +39,7 @@ import type { Published, PublishOptions } from './publish-predictions.ts';
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 12;
+export const protocolVersion = 13;
 
 /** Descriptors an executor inherits; a task has no segment, but may have an output. */
 export const segmentFd = 3;
@@ -83,6 +84,7 @@ export type Task =
   | { readonly role: 'PROPAGATE'; readonly options: PropagateOptions }
   | { readonly role: 'DIGEST'; readonly options: DigestOptions }
   | { readonly role: 'TARGETS'; readonly options: TargetsOptions }
+  | { readonly role: 'PAIRS'; readonly options: PairsOptions }
   | { readonly role: 'PUBLISH'; readonly options: PublishOptions };
 
 export type TaskAnswer =
@@ -97,6 +99,7 @@ export type TaskAnswer =
   | { readonly role: 'PROPAGATE'; readonly value: PropagateReport }
   | { readonly role: 'DIGEST'; readonly value: readonly string[] }
   | { readonly role: 'TARGETS'; readonly value: TargetsFound }
+  | { readonly role: 'PAIRS'; readonly value: PairsFound }
   | { readonly role: 'PUBLISH'; readonly value: Published };
 
 /** Down, once, as the first message. */

@@ -6,11 +6,19 @@ import { fileWriter, ParquetWriter } from 'hyparquet-writer';
 import { syncFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import { fileLines } from '../datasets/byte-streams.ts';
 import type { ReportProgress } from '../datasets/import-context.ts';
-import type { OutputKind } from '../native/contract.ts';
+import type { LinkAsks, OutputKind } from '../native/contract.ts';
 import type { DatasetTask } from '../spec/job-spec.ts';
+import {
+  type AnswerOptions,
+  answerArrays,
+  answerBlocks,
+  answerColumns,
+  writeAnswerCsv,
+} from './answer-tables.ts';
+import { quoted, shortest } from './table-text.ts';
 
 /**
- * Makes a result of what Trainers wrote (native/core/executor/prediction_files.h): a Parquet or CSV
+ * Makes a result of what Trainers wrote (native/core/executor/chunk_files.h): a Parquet or CSV
  * file where it is wanted, and inference.json with the digest of every file, last.
  */
 
@@ -24,6 +32,8 @@ export interface PublishOptions {
   readonly classNames: readonly string[] | null;
   /** What Trainers wrote, a .npy file each, in the order of the columns. */
   readonly outputs: readonly OutputKind[];
+  /** What the head of a model of links was asked; then there are no outputs. */
+  readonly asks: LinkAsks;
   readonly rows: number;
   /** What the model has learnt: a prediction is a class, or a number a label or target. */
   readonly learnt: DatasetTask;
@@ -39,7 +49,11 @@ export interface Published {
 const manifestName = 'inference.json';
 const parquetName = 'predictions.parquet';
 const csvName = 'predictions.csv';
-const arrayNames = ['nodes', 'predictions', 'logits', 'probabilities', 'embeddings'] as const;
+const arrayNames = [
+  ...['nodes', 'predictions', 'logits', 'probabilities', 'embeddings'],
+  ...answerArrays.SCORES,
+  ...answerArrays.NEAREST,
+];
 
 /** Tried again, it makes the same. Rejects with the system's error. */
 export async function publishPredictions(
@@ -50,8 +64,16 @@ export async function publishPredictions(
   const hasArrays = formats.includes('NPY');
   await removeStrangers(folder);
   const isMissing = (name: string) => !existsSync(join(folder, name));
-  if (formats.includes('PARQUET') && isMissing(parquetName)) await writeParquet(options, progress);
-  if (formats.includes('CSV') && isMissing(csvName)) await writeCsv(options, progress);
+  const answers = answersOf(options);
+  if (formats.includes('PARQUET') && isMissing(parquetName)) {
+    await (answers === null
+      ? writeParquet(options, progress)
+      : writeAnswerParquet(answers, progress));
+  }
+  if (formats.includes('CSV') && isMissing(csvName)) {
+    if (answers === null) await writeCsv(options, progress);
+    else await writeAnswers(answers, progress);
+  }
   if (!hasArrays)
     for (const name of arrayNames) await rm(join(folder, `${name}.npy`), { force: true });
   const names = (await readdir(folder)).filter((name) => name !== manifestName).sort();
@@ -64,6 +86,33 @@ export async function publishPredictions(
   await writeFileAtomic(join(folder, manifestName), [text]);
   const bytes = Object.values(files).reduce((sum, file) => sum + file.bytes, text.length);
   return { bytes };
+}
+
+function answersOf({ folder, names, asks, rows }: PublishOptions): AnswerOptions | null {
+  return asks === 'NOTHING' ? null : { folder, names, asks, rows };
+}
+
+function writeAnswers(answers: AnswerOptions, progress: ReportProgress): Promise<void> {
+  const report = (share: number) => progress(share, `writing ${csvName}`);
+  return whole(join(answers.folder, csvName), (path) => writeAnswerCsv(path, answers, report));
+}
+
+async function writeAnswerParquet(answers: AnswerOptions, progress: ReportProgress): Promise<void> {
+  const columns = answerColumns(answers);
+  const fieldOf = { INTEGER: integerColumn, TEXT: textColumn, FLOAT: floatColumn };
+  const schema = [
+    { name: 'root', num_children: columns.length },
+    ...columns.map(({ name, type }) => fieldOf[type](name)),
+  ];
+  const report = (share: number) => progress(share, `writing ${parquetName}`);
+  await whole(join(answers.folder, parquetName), async (temporary) => {
+    const writer = new ParquetWriter({ writer: fileWriter(temporary), schema, createdBy: 'gnnd' });
+    for await (const block of answerBlocks(answers, report)) {
+      const columnData = columns.map(({ name }, at) => ({ name, data: [...(block[at] ?? [])] }));
+      await writer.write({ columnData, rowGroupSize: block[0]?.length ?? 0 });
+    }
+    await writer.finish();
+  });
 }
 
 /** What a killed publisher left half-written. */
@@ -223,6 +272,10 @@ function integerColumn(name: string) {
   return { name, type: 'INT64', repetition_type: 'REQUIRED' } as const;
 }
 
+function floatColumn(name: string) {
+  return { name, type: 'FLOAT', repetition_type: 'REQUIRED' } as const;
+}
+
 function textColumn(name: string) {
   const type = { type: 'BYTE_ARRAY', converted_type: 'UTF8' } as const;
   return { name, ...type, repetition_type: 'REQUIRED' } as const;
@@ -260,19 +313,6 @@ function csvLine(rows: Rows, at: number, names: readonly string[]) {
   const numbers = names.flatMap((name) => wide.get(name)?.[at] ?? []);
   const one = predictions === null ? [] : [predictions[at]];
   return `${[nodes[at], ...id, ...one, ...name, ...numbers.map(shortest)].join(',')}\n`;
-}
-
-/** Text of a float32, with as few digits as tell it from all others. */
-function shortest(value: number): string {
-  for (let digits = 6; digits < 9; digits += 1) {
-    const text = value.toPrecision(digits);
-    if (Math.fround(Number(text)) === value) return String(Number(text));
-  }
-  return String(Number(value.toPrecision(9)));
-}
-
-function quoted(text: string): string {
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 /** Parquet schema of a list column; neither lists nor elements are null. */

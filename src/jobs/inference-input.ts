@@ -41,16 +41,23 @@ export async function withModel(
   const violations: FieldViolation[] = [];
   const violate = (path: string, description: string) => violations.push({ path, description });
   const trained = await trainedOf(sources, input.inference ?? {}, violate);
-  const nodesFile = input.inference?.nodesFile ?? '';
-  if (isAbsolute(nodesFile)) {
-    const problem = await placeProblem(nodesFile, [sources.sourcesDir]);
-    if (problem !== null) violate('spec.inference.nodes_file', `${show(nodesFile)}: ${problem}`);
+  for (const [key, field] of listFiles) {
+    const file = input.inference?.[key] ?? '';
+    const problem = isAbsolute(file) ? await placeProblem(file, [sources.sourcesDir]) : null;
+    if (problem !== null) violate(`spec.inference.${field}`, `${show(file)}: ${problem}`);
   }
   if (trained === null) return { spec: input, violations, isComplete: false };
   const completed = completeInference(input, trained);
   violations.push(...completed.violations, ...datasetProblem(sources, completed.spec, trained));
   return { spec: completed.spec, violations, isComplete: true };
 }
+
+/** Files of the user's that an inference reads. */
+const listFiles = [
+  ['nodesFile', 'nodes_file'],
+  ['pairsFile', 'pairs_file'],
+  ['amongFile', 'among_file'],
+] as const;
 
 type Violate = (path: string, description: string) => void;
 

@@ -43,7 +43,7 @@ export function evaluationSizesOf(
   const sampled = evaluation.method === 'SAMPLED';
   const ranked = rankedBytes > 0;
   return native.evaluationSizes({
-    ...{ counts: { ...counts, val, test }, model, sampled, ranked, widths },
+    ...{ counts: { ...counts, val, test }, model, sampled, ranked, asked: false, widths },
   });
 }
 

@@ -1,4 +1,10 @@
-import type { CoreAddon, DatasetCounts, OutputChoice, SegmentSpec } from '../native/contract.ts';
+import type {
+  CoreAddon,
+  DatasetCounts,
+  OutputChoice,
+  QuestionOptions,
+  SegmentSpec,
+} from '../native/contract.ts';
 import type { InferencePlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import type { EvaluationPlan } from './evaluation-plan.ts';
@@ -36,7 +42,7 @@ function ownMemory(
   layout: JobLayout,
   facts: MemoryFacts,
 ): OwnMemory {
-  const nodes = nodesOf(spec, facts.counts);
+  const nodes = rowsOf(spec, facts.counts);
   const parts = [
     {
       name: 'the work of predictions',
@@ -63,12 +69,13 @@ function sizesOf(
   layout: JobLayout,
   { native, counts }: MemoryFacts,
 ): InferencePlan {
-  const { nodes: which, formats } = spec.inference;
-  const nodes = nodesOf(spec, counts);
+  const { nodes: which, formats, k } = spec.inference;
+  const nodes = rowsOf(spec, counts);
   const { chunks, scratchBytes } = predictionSizesOf(native, layout, { spec, counts, nodes });
   const isOfAll = which === 'ALL' || which === 'LISTED';
   const widths = outputsOf(spec).map((output) => widthOf(output, spec, layout));
-  const rowOutput = 16 + widths.reduce((sum, width) => sum + width, 0);
+  const nearest = k * (BigInt64Array.BYTES_PER_ELEMENT + Float32Array.BYTES_PER_ELEMENT);
+  const rowOutput = 16 + nearest + widths.reduce((sum, width) => sum + width, 0);
   return {
     nodes,
     chunks,
@@ -78,11 +85,21 @@ function sizesOf(
   };
 }
 
+/** What is asked of the head of a model of links. */
+export function questionOf({
+  inference: { outputs, k, amongFile, withKnown },
+}: Pick<JobSpec, 'inference'>): QuestionOptions {
+  const asks = outputs.find((output) => output === 'SCORES' || output === 'NEAREST') ?? 'NOTHING';
+  return { asks, k, among: amongFile !== '', withKnown };
+}
+
 /** Files of an inference in the order of columns, and the layers, from 0, that they are made of. */
 export function outputsOf({
   inference: { outputs, layer },
   model,
 }: Pick<JobSpec, 'inference' | 'model'>): readonly OutputChoice[] {
+  const isAsked = outputs.some((output) => output === 'SCORES' || output === 'NEAREST');
+  if (isAsked) return [];
   const logits = { layer: model.layers - 1 };
   const predicts = outputs.length === 0 || outputs.some((output) => output !== 'EMBEDDINGS');
   return [
@@ -104,6 +121,11 @@ function widthOf(
   const hidden = widths[layer] ?? model.hiddenDim;
   const columns = layer + 1 === model.layers ? classes : hidden;
   return columns * Float32Array.BYTES_PER_ELEMENT;
+}
+
+/** Nodes to be predicted; 0 where they are pairs, which nobody has counted yet. */
+function rowsOf(spec: JobSpec, counts: DatasetCounts): number {
+  return questionOf(spec).asks === 'SCORES' ? 0 : nodesOf(spec, counts);
 }
 
 /** Nodes to be predicted; at most, where they are listed. */
@@ -141,6 +163,7 @@ export function inferencePlanOf(
     model,
     sampled,
     ranked: false,
+    asked: true,
     widths,
   });
   return { ...sizes, keptBytes: 0, scratchFolder: '' };

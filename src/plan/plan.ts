@@ -19,7 +19,14 @@ export {
   evaluationSampling,
 } from './evaluation-plan.ts';
 export { type CachedRows, historyOptionsOf, isHistoryWarm, noCachedRows } from './history.ts';
-export { infer, inferencePlanOf, inferenceSegment, nodesOf, outputsOf } from './infer.ts';
+export {
+  infer,
+  inferencePlanOf,
+  inferenceSegment,
+  nodesOf,
+  outputsOf,
+  questionOf,
+} from './infer.ts';
 export { layoutOf, linkTrainingOf, optimizerOf } from './job-layout.ts';
 export { load, loadSegment } from './load.ts';
 export { memoryPlanOf, memoryViolations, taskTopologyPlace } from './memory-plan.ts';

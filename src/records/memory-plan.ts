@@ -40,6 +40,7 @@ export interface MemoryPlan {
 
 /** What an inference computes and writes; bytes on the disk, each at most. */
 export interface InferencePlan {
+  /** 0: pairs of a file, which are counted when the job starts, are scored. */
   readonly nodes: number;
   readonly chunks: number;
   readonly outputBytes: number;

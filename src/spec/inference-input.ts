@@ -28,7 +28,9 @@ export interface Completed {
 }
 
 /** Groups that the model's own job has decided. */
-const inherited = ['model', 'sampling', 'features', 'propagation', 'training'] as const;
+const inherited = [
+  ...(['task', 'links', 'model', 'sampling', 'features', 'propagation', 'training'] as const),
+];
 /** Groups that an inference has no use for. */
 const useless = ['cache', 'placement', 'queue'] as const;
 const uselessLeaves: ReadonlySet<string> = new Set([
@@ -53,21 +55,19 @@ export function completeInference(given: JobSpecInput, trained: TrainedFacts): C
     ...decidedBefore(given, trained.spec),
     inference: { ...given.inference, path: trained.folder, ...frozen },
   };
-  const violations = [
-    ...unwanted(given, spec),
-    ...others(given.inference ?? {}, frozen),
-    ...ofLinks(given.inference ?? {}, trained),
-  ];
+  const violations = [...unwanted(given, spec), ...others(given.inference ?? {}, frozen)];
   return { spec, violations };
 }
 
 function decidedBefore(given: JobSpecInput, spec: JobSpecInput): JobSpecInput {
-  const { model, sampling, features, evaluation } = spec;
+  const { task, links, model, sampling, features, evaluation } = spec;
   const method = given.evaluation?.method ?? evaluation?.method;
   const ownFanouts = given.evaluation?.fanouts ?? [];
   const isSame = method === evaluation?.method && ownFanouts.length === 0;
   return {
     dataset: given.dataset === undefined || given.dataset === '' ? spec.dataset : given.dataset,
+    // What a checkpoint's spec says of links that it has not learnt says nothing.
+    ...(reads({ task }, 'links') ? { task, links } : { task }),
     ...{ model, sampling, features, propagation: asGiven(spec.propagation ?? {}) },
     // There is no batch, and nothing is stopped early that has no epochs.
     cache: { ratio: 0, standbyRatio: 0 },
@@ -117,17 +117,6 @@ type Frozen = Required<
     'parametersSha256' | 'classes' | 'trainedOn' | 'task'
   >
 >;
-
-/** Predictions are of nodes. */
-function* ofLinks(
-  { job = '', path = '' }: NonNullable<JobSpecInput['inference']>,
-  { spec: { task } }: TrainedFacts,
-): Generator<FieldViolation> {
-  if (!reads({ task }, 'links')) return;
-  const [field, value] = job === '' ? ['path', path] : ['job', job];
-  const why = 'has learnt links, of which this build predicts none; expected a job of task NODES';
-  yield { path: `spec.inference.${field}`, description: `${show(value)}: ${why}` };
-}
 
 /** Given fields that the checkpoint states, too, with another value. */
 function* others(given: NonNullable<JobSpecInput['inference']>, found: Frozen) {

@@ -19,7 +19,7 @@ export type SpecPart =
 const unreadByKind: Readonly<Record<string, readonly SpecPart[]>> = {
   TRAINING: ['inference'],
   // An inference has the spec of its model's job, trains nothing and draws no batch.
-  INFERENCE: ['training', 'links', 'history', 'sampling.locality', 'placement.samplers'],
+  INFERENCE: ['training', 'history', 'sampling.locality', 'placement.samplers'],
   // Somebody else trains; batches are drawn as for a training.
   LOAD: ['training', 'links', 'history', 'sampling.locality', 'inference'],
 };

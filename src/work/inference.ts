@@ -1,5 +1,13 @@
 import { createHash } from 'node:crypto';
-import { closeSync, constants, existsSync, ftruncateSync, openSync, readFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  readSync,
+} from 'node:fs';
 import { readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeFolder, syncFolder, writeFileAtomic } from '../base/atomic-file.ts';
@@ -8,10 +16,11 @@ import { canonicalJson } from '../base/ids.ts';
 import { featureNamesOf } from '../datasets/feature-names.ts';
 import { parametersOf } from '../files/checkpoint.ts';
 import type { CoreAddon, PredictionOptions } from '../native/contract.ts';
-import { type JobLayout, nodesOf, outputsOf } from '../plan/plan.ts';
-import type { DatasetManifest } from '../records/dataset-record.ts';
+import { type JobLayout, nodesOf, outputsOf, questionOf } from '../plan/plan.ts';
+import type { DatasetManifest, Problem } from '../records/dataset-record.ts';
 import type { JobResult } from '../records/job-record.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { reads } from '../spec/spec-parts.ts';
 import {
   type AttemptInput,
   runTask,
@@ -31,7 +40,7 @@ import { readTrainedModel, type TrainedModel } from './trained-model.ts';
 export interface InferenceWork {
   readonly parameters: Float32Array;
   readonly prediction: PredictionOptions;
-  /** Number of nodes to be predicted. */
+  /** Number of rows of its files: nodes to be predicted, or pairs to be scored. */
   readonly nodes: number;
 }
 
@@ -40,6 +49,7 @@ export const noPrediction: PredictionOptions = {
   task: 'CLASSIFICATION',
   nodes: 'ALL',
   outputs: [],
+  question: { asks: 'NOTHING', k: 0, among: false, withKnown: false },
 };
 
 /** Opens the file of hidden rows; the caller closes it. */
@@ -97,14 +107,16 @@ export async function beginInference(
     for (const each of [folder, predictionsFolder])
       await rm(each, { recursive: true, force: true });
     makeFolder(folder);
-    if (nodes === 'LISTED') await listTargets(input, task);
+    await listAll(input, task);
     await writeFileAtomic(facts, [text]);
   } else if (existsSync(predictionsFolder)) {
     // A daemon died between this and the job's end: its files are as good as they were.
     await rename(predictionsFolder, join(folder, 'out'));
   }
   makeFolder(join(folder, 'out'));
-  const listed = nodes === 'LISTED' ? targetsIn(folder) : null;
+  const question = questionOf(spec);
+  const list = question.asks === 'SCORES' ? pairsName : nodes === 'LISTED' ? targetsName : null;
+  const listed = list === null ? null : rowsIn(join(folder, list));
   return {
     parameters,
     nodes: listed ?? nodesOf(spec, dataset.counts),
@@ -113,26 +125,66 @@ export async function beginInference(
       task: spec.inference.task,
       nodes: nodes === 'VALIDATION' ? 'VAL' : nodes,
       outputs: outputsOf(spec),
+      question,
     },
   };
 }
 
-/** The user's list, read and written anew by a child. */
-async function listTargets(input: AttemptInput, task: TaskOptions): Promise<void> {
-  const { spec, dataset, inferenceFolder } = input;
-  const { nodesFile: file, nodeIds: ids } = spec.inference;
-  const output = join(inferenceFolder, 'targets.npy');
-  const names = namesOf(input);
-  const options = { file, ids, names, numNodes: dataset.counts.numNodes, output };
+const targetsName = 'targets.npy';
+const amongName = 'among.npy';
+const pairsName = 'pairs.npy';
+
+/** The user's lists, each read and written anew by a child; throws everything that is wrong. */
+async function listAll(input: AttemptInput, task: TaskOptions): Promise<void> {
+  const { nodes, nodesFile, nodeIds: ids, pairsFile, amongFile, k } = input.spec.inference;
+  const wrong: string[] = [];
+  const tell = (field: string, problems: readonly Problem[]) => {
+    const texts = problems.map(({ path, description }) =>
+      path === '' ? description : `${path}: ${description}`,
+    );
+    if (texts.length > 0) wrong.push(`spec.inference.${field}: ${texts.join('; ')}`);
+  };
+  if (nodes === 'LISTED') {
+    const { problems } = await listed(input, task, { file: nodesFile, ids, name: targetsName });
+    tell(nodesFile === '' ? 'node_ids' : 'nodes_file', problems);
+  }
+  if (amongFile !== '') {
+    const list = { file: amongFile, ids: [], name: amongName };
+    const among = await listed(input, task, list);
+    tell('among_file', among.problems);
+    if (among.problems.length === 0 && among.nodes <= k) {
+      const description = `${k}: ${amongFile} lists ${among.nodes} nodes, expected fewer`;
+      tell('k', [{ path: '', description }]);
+    }
+  }
+  if (pairsFile !== '') tell('pairs_file', await pairsProblems(input, task));
+  if (wrong.length > 0) throw new GnndError('SPEC_INVALID', wrong.join('; '));
+}
+
+interface NodeList {
+  readonly file: string;
+  readonly ids: readonly string[];
+  /** Of the file in the job's folder that receives it. */
+  readonly name: string;
+}
+
+async function listed(input: AttemptInput, task: TaskOptions, { file, ids, name }: NodeList) {
+  const output = join(input.inferenceFolder, name);
+  const { numNodes } = input.dataset.counts;
+  const options = { file, ids, names: namesOf(input), numNodes, output };
   const answer = await runTask({ role: 'TARGETS', options }, task);
   if (answer.role !== 'TARGETS') throw new Error(`a reader of nodes answered ${answer.role}`);
-  const { problems } = answer.value;
-  if (problems.length === 0) return;
-  const text = problems
-    .map(({ path, description }) => (path === '' ? description : `${path}: ${description}`))
-    .join('; ');
-  const field = file === '' ? 'node_ids' : 'nodes_file';
-  throw new GnndError('SPEC_INVALID', `spec.inference.${field}: ${text}`);
+  return answer.value;
+}
+
+async function pairsProblems(input: AttemptInput, task: TaskOptions): Promise<readonly Problem[]> {
+  const { pairsFile: file } = input.spec.inference;
+  const output = join(input.inferenceFolder, pairsName);
+  const { numNodes } = input.dataset.counts;
+  const options = { file, names: namesOf(input), numNodes, output };
+  const answer = await runTask({ role: 'PAIRS', options }, task);
+  if (answer.role !== 'PAIRS') throw new Error(`a reader of pairs answered ${answer.role}`);
+  return answer.value.problems;
 }
 
 /** Path of the file of the nodes' names; null: the dataset has no names. */
@@ -151,10 +203,17 @@ async function classNamesOf({ spec, dataset, datasetDigest }: AttemptInput) {
   return (JSON.parse(text) as DatasetManifest).class_names ?? null;
 }
 
-/** Numbers of uint32 in a file that TARGETS wrote: its header says. */
-function targetsIn(folder: string): number {
-  const bytes = readFileSync(join(folder, 'targets.npy'));
-  return (bytes.length - (10 + bytes.readUInt16LE(8))) / Uint32Array.BYTES_PER_ELEMENT;
+/** Rows of a file that TARGETS or PAIRS wrote, as its header says. */
+function rowsIn(path: string): number {
+  const bytes = Buffer.alloc(128);
+  const fd = openSync(path, 'r');
+  try {
+    readSync(fd, bytes, 0, bytes.length, 0);
+  } finally {
+    closeSync(fd);
+  }
+  const [, rows = '0'] = /'shape': \((\d+),/.exec(bytes.toString('latin1')) ?? [];
+  return Number(rows);
 }
 
 /** Facts told with the files; they follow from spec and dataset and contain no job's name. */
@@ -164,18 +223,24 @@ function factsOf(
   classNames: readonly string[] | null,
 ) {
   const { inference } = spec;
+  const { asks } = questionOf(spec);
   return {
     format: 'gnnd-predictions',
     version: 1,
     model: { type: spec.model.type, parameters_sha256: inference.parametersSha256 },
     dataset: { id: spec.dataset, digest: datasetDigest },
     evaluation: spec.evaluation.method.toLowerCase(),
-    nodes: inference.nodes.toLowerCase(),
+    ...(asks === 'SCORES' ? {} : { nodes: inference.nodes.toLowerCase() }),
     rows: nodes,
-    classes: inference.classes,
+    ...(reads(spec, 'links')
+      ? { task: 'LINKS', outputs: inference.outputs.map((output) => output.toLowerCase()) }
+      : { classes: inference.classes }),
+    ...(asks === 'NEAREST' ? { k: inference.k, with_known: inference.withKnown } : {}),
     ...(inference.layer === 0 ? {} : { layer: inference.layer }),
     ...(classNames === null ? {} : { class_names: classNames }),
-    ...(inference.task === 'CLASSIFICATION' ? {} : { task: inference.task }),
+    ...(inference.task === 'CLASSIFICATION' || reads(spec, 'links')
+      ? {}
+      : { task: inference.task }),
   };
 }
 
@@ -194,7 +259,8 @@ export async function publishPredictions(
   const outputs = prediction.outputs.map(({ kind }) => kind);
   const classNames = await classNamesOf(input);
   const facts = factsOf(input, nodes, classNames);
-  const wanted = { formats, classNames, outputs, rows: nodes, learnt };
+  const { asks } = prediction.question;
+  const wanted = { formats, classNames, outputs, asks, rows: nodes, learnt };
   const options = { folder: out, names: namesOf(input), ...wanted, facts };
   const answer = await runTask({ role: 'PUBLISH', options }, task).catch((error: unknown) => {
     if (!(error instanceof TaskError) || error.code !== 'DISK_FULL') throw error;

@@ -1,4 +1,11 @@
-import { type JobLayout, layoutOf, trainLinks } from '../plan/plan.ts';
+import {
+  blocks,
+  infer,
+  type JobLayout,
+  layoutOf,
+  type PlanKind,
+  trainLinks,
+} from '../plan/plan.ts';
 import { type DeriveGraph, type MessageGraph, prepareMessageGraph } from '../prepare/prepare.ts';
 import { timed } from '../supervisor/supervisor.ts';
 import { type BlockGraph, Blocks } from './blocks.ts';
@@ -8,17 +15,29 @@ import { TrainBlocksAttempt } from './train-blocks.ts';
 /** An attempt at training on links: on blocks of the graph without those that it is judged by. */
 export class TrainLinksAttempt extends TrainBlocksAttempt {
   constructor(context: WorkContext) {
-    super(context, trainLinks, new Blocks(context, new LinksGraph(context)));
+    super(context, trainLinks, new Blocks(context, new LinksGraph(context, trainLinks)));
   }
+}
+
+/**
+ * What an inference with a model of links reads: of the dataset that it was trained on the same
+ * graph, and of another, which has no such sides, the graph as it is.
+ */
+export function linksToInfer(context: WorkContext): Blocks {
+  const { spec, datasetDigest } = context.input;
+  const isElsewhere = spec.inference.trainedOn !== datasetDigest;
+  return new Blocks(context, isElsewhere ? null : new LinksGraph(context, infer(blocks)));
 }
 
 /** The graph that messages come along, and the links that are counted as it is made. */
 class LinksGraph implements BlockGraph {
   readonly #context: WorkContext;
+  readonly #kind: PlanKind;
   #graph: MessageGraph | null = null;
 
-  constructor(context: WorkContext) {
+  constructor(context: WorkContext, kind: PlanKind) {
     this.#context = context;
+    this.#kind = kind;
   }
 
   readonly derive: DeriveGraph = async (dataset, task) => {
@@ -43,7 +62,7 @@ class LinksGraph implements BlockGraph {
   completed(): JobLayout {
     const { native, input } = this.#context;
     const { location, counts } = this.#made;
-    return layoutOf(trainLinks, native, input.spec, location.counts, counts);
+    return layoutOf(this.#kind, native, input.spec, location.counts, counts);
   }
 
   get made() {

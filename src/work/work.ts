@@ -30,7 +30,7 @@ import { LoadAttempt, loadSchedule } from './load.ts';
 import type { WorkInput } from './preparation.ts';
 import { Rows } from './rows.ts';
 import { TrainBlocksAttempt, trainBlocksSchedule } from './train-blocks.ts';
-import { TrainLinksAttempt } from './train-links.ts';
+import { linksToInfer, TrainLinksAttempt } from './train-links.ts';
 import { TrainRowsAttempt, trainRowsSchedule } from './train-rows.ts';
 
 /** What a job does: it trains on blocks, links or rows, predicts with a model, or lends. */
@@ -81,6 +81,7 @@ function inferring(batches: Batches, inputOf: (context: WorkContext) => WorkInpu
 }
 
 const inferringBlocks = inferring(blocks, (context) => new Blocks(context));
+const inferringOnLinks = inferring(blocks, linksToInfer);
 const inferringRows = inferring(rows, (context) => new Rows(context));
 
 /** Attempts, crews, plans and the scheduler ask the work; nothing else asks what a job does. */
@@ -103,7 +104,11 @@ export function rowPlanOfJob(spec: RowSpec, facts: RowPlanFacts): RowPlan {
 function chosen({ kind, task, model }: Pick<JobSpec, 'kind' | 'task' | 'model'>): Kind {
   if (kind === 'LOAD') return lending;
   const isOnRows = reads({ model }, 'propagation');
-  if (reads({ kind, task }, 'links')) return trainingOnLinks;
-  if (reads({ kind }, 'training')) return isOnRows ? trainingOnRows : training;
-  return isOnRows ? inferringRows : inferringBlocks;
+  const isOfLinks = reads({ kind, task }, 'links');
+  if (!reads({ kind }, 'training')) {
+    if (isOfLinks) return inferringOnLinks;
+    return isOnRows ? inferringRows : inferringBlocks;
+  }
+  if (isOfLinks) return trainingOnLinks;
+  return isOnRows ? trainingOnRows : training;
 }

@@ -14,6 +14,8 @@ constexpr uint64_t kMinChunkNodes = 256;
 constexpr uint64_t kUsualChunks = 1024;  // enough for many Trainers, few enough to look through
 // Smaller areas keep their pages: freeing and allocating them again costs more than they are worth.
 constexpr uint64_t kKeepBytes = uint64_t{1} << 30;
+constexpr uint64_t kRankedBlockCost = uint64_t{1} << 29;
+constexpr uint64_t kLeastRankedBlock = 256;
 
 }  // namespace
 
@@ -29,6 +31,15 @@ uint32_t EvalChunks(uint64_t num_nodes) {
 }
 
 uint32_t MaxEvalPhases(const ModelSpec& spec) { return 2 * spec.num_layers + (spec.head ? 1 : 0); }
+
+uint32_t RankedBlock(uint64_t cost_of_row) {
+  return static_cast<uint32_t>(std::clamp(kRankedBlockCost / std::max(cost_of_row, uint64_t{1}),
+                                          kLeastRankedBlock, uint64_t{kRankedBlockRows}));
+}
+
+uint32_t PairChunks(uint64_t units) { return static_cast<uint32_t>(std::min(units, kUsualChunks)); }
+
+uint32_t MaxPairChunks() { return static_cast<uint32_t>(kUsualChunks); }
 
 uint32_t TransformedColumns(const ModelSpec& spec, uint32_t layer) {
   return SizeOf(KindOf(spec.type).transformed, spec, layer);

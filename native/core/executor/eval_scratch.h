@@ -65,6 +65,14 @@ inline constexpr uint64_t kEvalBlockFloats = uint64_t{1} << 26;
 inline constexpr uint32_t kLinkGroup = 128;
 // Most rows that a group is scored with at once.
 inline constexpr uint32_t kRankedBlockRows = 4096;
+// Rows that a group is scored with at once, where each costs so many multiply-adds: some 10 ms of
+// one core.
+uint32_t RankedBlock(uint64_t cost_of_row);
+
+// Chunks of the pairs of an inference, which are made of so many blocks or groups.
+uint32_t PairChunks(uint64_t units);
+// The most there may be.
+uint32_t MaxPairChunks();
 
 // Most bytes that an exact evaluation copies at once to a device with memory of its own.
 inline constexpr uint64_t kEvalPartBytes = uint64_t{64} << 20;

@@ -18,6 +18,7 @@ struct EvaluationSizesOptions {
   ModelOptions model;
   bool sampled = false;
   bool ranked = false;
+  bool asked = false;
   std::vector<uint32_t> widths;
 };
 
@@ -27,6 +28,8 @@ inline constexpr auto kTable<EvaluationSizesOptions> =
              Field{"model", &EvaluationSizesOptions::model},
              Field{"sampled", &EvaluationSizesOptions::sampled, "On samples, not exact."},
              Field{"ranked", &EvaluationSizesOptions::ranked, "With a phase that ranks nodes."},
+             Field{"asked", &EvaluationSizesOptions::asked,
+                   "An inference, which may have more pairs than nodes."},
              Field{"widths", &EvaluationSizesOptions::widths, "Of the model's manifest."});
 
 struct EvaluationSizes {
@@ -120,8 +123,10 @@ Result<EvaluationSizes> SizesOf(const EvaluationSizesOptions& options) {
     return EvaluationSizes{(ranks + 1) * ((most + kEvalChunkSeeds - 1) / kEvalChunkSeeds), 0, 0, 0};
   }
   const EvalLayout layout = EvalLayout::Of(spec, counts.num_nodes);
-  return EvaluationSizes{(MaxEvalPhases(spec) + ranks) * EvalChunks(counts.num_nodes),
-                         layout.total_bytes, layout.kept_bytes,
+  const uint32_t chunks =
+      std::max(EvalChunks(counts.num_nodes), options.asked && spec.head ? MaxPairChunks() : 0);
+  return EvaluationSizes{(MaxEvalPhases(spec) + ranks) * chunks, layout.total_bytes,
+                         layout.kept_bytes,
                          EvalWorkBytes(spec, counts.num_nodes, counts.val + counts.test)};
 }
 

@@ -13,6 +13,7 @@
 #include "node/opened_device.h"
 #include "node/tables.h"
 #include "node/train/bindings.h"
+#include "node/train/link_files.h"
 #include "node/train/predicted_nodes.h"
 #include "train/input/link_use.h"
 #include "train/layers/script_model.h"
@@ -87,20 +88,45 @@ inline constexpr auto kTable<OutputChoice> = StructOf(
     "OutputChoice", "A file of an inference.", Field{"kind", &OutputChoice::kind},
     Field{"layer", &OutputChoice::layer, "Whose rows it is made of; 0: nearest the features."});
 
+template <>
+inline constexpr auto kNames<LinkAsks> =
+    NamesOf<LinkAsks>("LinkAsks", {{"NOTHING", LinkAsks::kNothing},
+                                   {"SCORES", LinkAsks::kScores},
+                                   {"NEAREST", LinkAsks::kNearest}});
+
+// What is asked of a head; the nodes of it are in files of the inference's folder.
+struct QuestionOptions {
+  LinkQuestion own;
+  bool among = false;
+};
+
+template <>
+inline constexpr auto kTable<QuestionOptions> = StructOf(
+    "QuestionOptions", "What is asked of the head of a model of links.",
+    Field{"asks", [](auto& options) -> auto& { return options.own.asks; },
+          "SCORES: of the pairs in pairs.npy in the folder."},
+    Field{"k", [](auto& options) -> auto& { return options.own.k; }, "NEAREST: so many each."},
+    Field{"among", &QuestionOptions::among,
+          "NEAREST: whether they are of the nodes in among.npy in the folder; else of all."},
+    Field{"withKnown", [](auto& options) -> auto& { return options.own.with_known; },
+          "NEAREST: whether those that it is linked to already are among them."});
+
 // Options of inference: the nodes that its Trainers predict instead of evaluating.
 struct PredictionOptions {
   PredictionPlace place;
   PredictedNodes nodes = PredictedNodes::kAll;
+  QuestionOptions question;
 };
 
 template <>
 inline constexpr auto kTable<PredictionOptions> = StructOf(
     "PredictionOptions",
     Field{"folder", [](auto& options) -> auto& { return options.place.folder; },
-          "Of native/core/executor/prediction_files.h; empty: nothing is predicted."},
+          "Of native/core/executor/chunk_files.h; empty: nothing is predicted."},
     Field{"task", [](auto& options) -> auto& { return options.place.task; }, "Of the model."},
     Field{"nodes", &PredictionOptions::nodes, "LISTED: those of targets.npy in the folder."},
-    Field{"outputs", [](auto& options) -> auto& { return options.place.outputs; }});
+    Field{"outputs", [](auto& options) -> auto& { return options.place.outputs; }},
+    Field{"question", &PredictionOptions::question});
 
 // What is computed for links, beside what the model's head and the batches say.
 struct LinkTrainingOptions {
@@ -309,44 +335,26 @@ Result<HostTier> AttachHostTier(int fd, const RowTable& features, const Registra
   return tier;
 }
 
-// The links that a Trainer evaluates, in files of the dataset's folder.
-class EvaluatedLinks {
- public:
-  static Result<EvaluatedLinks> Open(const TrainerOptions& options, bool ranks) {
-    EvaluatedLinks links;
-    links.use_.loss = options.links.loss;
-    links.use_.symmetric = options.sampling.links.symmetric;
-    links.use_.negatives = options.links.negatives;
-    links.use_.count = options.links.count;
-    links.use_.decides = options.evaluation.decides;
-    links.use_.ranks = ranks;
-    const std::string folder = options.dataset.folder + "/links_";
-    const bool given = options.links.negatives == EvaluationNegatives::kDataset;
-    for (const EvalNodes which : {EvalNodes::kValidation, EvalNodes::kTest}) {
-      const std::string split = which == EvalNodes::kTest ? "test" : "val";
-      LinkSet& set = links.use_.sets[static_cast<uint32_t>(which)];
-      set.ends = GNND_VALUE(links.Read(folder + split + ".npy"));
-      if (given) set.negatives = GNND_VALUE(links.Read(folder + split + "_negatives.npy"));
-    }
-    return links;
+// What a Trainer of links computes: nothing in the inference of rows alone.
+Result<LinkUse> LinkUseOf(const TrainerOptions& options, bool ranks, LinkFiles* files) {
+  LinkUse use;
+  use.symmetric = options.sampling.links.symmetric;
+  const PredictionOptions& prediction = options.prediction;
+  if (!prediction.place.folder.empty()) {
+    use.question = prediction.question.own;
+    GNND_TRY(files->ReadAsked({prediction.place.folder, options.dataset.folder,
+                               prediction.question.among, options.sampling.links.given},
+                              &use.question));
+    return use;
   }
-
-  const LinkUse& use() const { return use_; }
-
- private:
-  // Rows of node ids, however many.
-  Result<std::span<const uint32_t>> Read(const std::string& path) {
-    files_.push_back(GNND_VALUE(NpyArray::Open(path)));
-    const NpyArray& file = files_.back();
-    if (file.type() != NpyType::kUint32 || file.shape().size() != 2) {
-      return Status(Code::kDatasetCorrupt, path + " is not an array of rows of uint32");
-    }
-    return file.values<uint32_t>();
-  }
-
-  LinkUse use_;
-  std::vector<NpyArray> files_;  // mapped
-};
+  use.loss = options.links.loss;
+  use.negatives = options.links.negatives;
+  use.count = options.links.count;
+  use.decides = options.evaluation.decides;
+  use.ranks = ranks;
+  GNND_TRY(files->ReadEvaluated(options.dataset.folder, &use));
+  return use;
+}
 
 Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
   if (TakesRows(options.model.type)) return RunRowTrainer(options);
@@ -369,10 +377,11 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
   train.targets.weights = weights;
   train.targets.decides = options.evaluation.decides;
   train.targets.ranks = segment.config().kept_bytes > 0;
-  EvaluatedLinks links;
-  if (options.model.head && !predicts) {
-    links = GNND_VALUE(EvaluatedLinks::Open(options, train.targets.ranks));
-    train.links = &links.use();
+  LinkFiles files;
+  LinkUse links;
+  if (options.model.head) {
+    links = GNND_VALUE(LinkUseOf(options, train.targets.ranks, &files));
+    if (!predicts || links.question.asks != LinkAsks::kNothing) train.links = &links;
   }
   train.history = HistoryOf(options.history, segment);
   train.device.device = opened.device.get();
@@ -435,6 +444,8 @@ void DefineTrainer(Subject& subject) {
       .Struct<RowOptions>()
       .Enum<OutputKind>()
       .Struct<OutputChoice>()
+      .Enum<LinkAsks>()
+      .Struct<QuestionOptions>()
       .Struct<PredictionOptions>()
       .Struct<HistoryOptions>()
       .Struct<ClassWeighting>()

@@ -11,9 +11,9 @@ constexpr uint64_t Packed(uint32_t source, uint32_t destination) {
 
 }  // namespace
 
-KnownPairs::KnownPairs(const TopologyView& topology, const LinkUse& use)
-    : topology_(topology), symmetric_(use.symmetric), bits_(topology.num_nodes()) {
-  for (const LinkSet& set : use.sets) {
+KnownPairs::KnownPairs(const TopologyView& topology, std::span<const LinkSet> sets, bool symmetric)
+    : topology_(topology), symmetric_(symmetric), bits_(topology.num_nodes()) {
+  for (const LinkSet& set : sets) {
     for (uint64_t link = 0; link < set.size(); ++link) {
       listed_.push_back(Packed(set.source(link), set.destination(link)));
       if (symmetric_) listed_.push_back(Packed(set.destination(link), set.source(link)));

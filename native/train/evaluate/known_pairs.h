@@ -11,11 +11,11 @@
 namespace gnnd {
 
 // Pairs that a ranking must not count as negatives: a node with itself, edges of the graph that
-// messages use, and the links that are evaluated, in both directions where the graph has both. For
+// messages use, and the links of given sets, in both directions where the graph has both. For
 // use by one thread. Borrows the topology, whose rows are sorted.
 class KnownPairs {
  public:
-  KnownPairs(const TopologyView& topology, const LinkUse& use);
+  KnownPairs(const TopologyView& topology, std::span<const LinkSet> sets, bool symmetric);
 
   // Marks marks[d * sources.size() + s] = 1 if sources[s] and destinations[d] are a known pair, and
   // appends each place that was not marked before to `places`.

@@ -16,9 +16,6 @@
 namespace gnnd {
 namespace {
 
-// Multiply-adds of a block, some 10 ms of one core: how often `alive` is asked.
-constexpr uint64_t kBlockCost = uint64_t{1} << 29;
-constexpr uint64_t kLeastBlock = 256;
 constexpr uint32_t kGrainLinks = 32;
 
 }  // namespace
@@ -30,7 +27,7 @@ LinkRanking::LinkRanking(const LinkUse& use, const TopologyView& topology, const
       head_(HeadOf(*spec.head)),
       dim_(spec.out_dim),
       random_seed_(random_seed),
-      known_(topology, use) {}
+      known_(topology, use.sets, use.symmetric) {}
 
 std::vector<uint32_t> LinkRanking::Drawn(EvalNodes which, uint32_t group, uint32_t count) const {
   const BatchKey key{random_seed_, kLinkEvaluationEpoch + static_cast<uint32_t>(which), group};
@@ -78,8 +75,8 @@ LinkRanking::Group LinkRanking::GroupOf(EvalNodes which, uint64_t number) const 
   return group;
 }
 
-Status LinkRanking::Rank(const EvalTask& task, uint32_t chunks, const Rows& rows,
-                         const Alive& alive, EvalResult* result) {
+Status LinkRanking::Run(const EvalTask& task, uint32_t chunks, const Rows& rows, const Alive& alive,
+                        EvalResult* result) {
   const EvalNodes which = task.run.nodes;
   *result = EvalResult{};
   result->counts.resize(kNumHitRanks);
@@ -106,9 +103,7 @@ Status LinkRanking::Rank(const EvalTask& task, uint32_t chunks, const Rows& rows
 }
 
 uint32_t LinkRanking::BlockNodes(const Group& group) const {
-  const uint64_t cost = group.sources.size() * head_.CostOfPair(dim_);
-  return static_cast<uint32_t>(
-      std::clamp(kBlockCost / cost, kLeastBlock, uint64_t{kRankedBlockRows}));
+  return RankedBlock(group.sources.size() * head_.CostOfPair(dim_));
 }
 
 void LinkRanking::Begin(const Rows& rows, Group* group) {

@@ -6,38 +6,32 @@
 
 #include "core/executor/eval_scratch.h"
 #include "core/executor/train_work.h"
-#include "core/graph/row_table.h"
 #include "core/graph/topology_view.h"
 #include "core/metric/link_rank.h"
 #include "core/model/model_spec.h"
 #include "train/evaluate/eval_plan.h"
 #include "train/evaluate/known_pairs.h"
+#include "train/evaluate/pair_phase.h"
 #include "train/input/link_use.h"
 #include "train/layers/link_head.h"
 
 namespace gnnd {
 
 // Ranks links among negatives, by the last layer's rows. It never holds the scores of more than a
-// block of a group. For use by one thread; uses the team's threads. Borrows options and topology.
-class LinkRanking {
+// block of a group. Borrows options and topology.
+class LinkRanking final : public PairPhase {
  public:
   LinkRanking(const LinkUse& use, const TopologyView& topology, const ModelSpec& spec,
               uint64_t random_seed);
 
-  uint64_t links(EvalNodes which) const { return SetOf(which).size(); }
-  // The nodes whose rows the links and their negatives need, ascending.
-  std::vector<uint32_t> NodesOf(EvalNodes which) const;
+  uint64_t items(EvalNodes which) const override { return SetOf(which).size(); }
+  std::vector<uint32_t> NodesOf(EvalNodes which) const override;
+  // Ranks the links of a chunk, and keeps the scores of each link and of one of its negatives.
+  // Chunks are made of whole groups.
+  Status Run(const EvalTask& task, uint32_t chunks, const Rows& rows, const Alive& alive,
+             EvalResult* result) override;
 
-  struct Rows {
-    RowTable table;  // float32 rows by node id
-    const LayerParameters& head;
-  };
-  // Ranks the links of one of `chunks` chunks, and keeps the scores of each link and of one of its
-  // negatives. Chunks are made of whole groups, so that no bit depends on their number.
-  Status Rank(const EvalTask& task, uint32_t chunks, const Rows& rows, const Alive& alive,
-              EvalResult* result);
-
-  uint64_t work_bytes() const { return memory_.reserved_bytes() + known_.bytes(); }
+  uint64_t work_bytes() const override { return memory_.reserved_bytes() + known_.bytes(); }
 
  private:
   // What is found out about a link.
@@ -58,7 +52,7 @@ class LinkRanking {
   };
 
   const LinkSet& SetOf(EvalNodes which) const { return use_.sets[static_cast<uint32_t>(which)]; }
-  uint64_t NumGroups(EvalNodes which) const { return (links(which) + kLinkGroup - 1) / kLinkGroup; }
+  uint64_t NumGroups(EvalNodes which) const { return (items(which) + kLinkGroup - 1) / kLinkGroup; }
   std::vector<uint32_t> Drawn(EvalNodes which, uint32_t group, uint32_t count) const;
   Group GroupOf(EvalNodes which, uint64_t number) const;
 

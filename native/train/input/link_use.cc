@@ -26,13 +26,25 @@ Status CheckSet(const LinkUse& use, const LinkSet& set, uint64_t num_nodes) {
 
 }  // namespace
 
+Status LinkQuestion::Check(uint64_t num_nodes) const {
+  if (asks == LinkAsks::kScores && (pairs.empty() || pairs.size() % 2 != 0)) {
+    return Invalid("pairs to score are not [pairs, 2]");
+  }
+  if (asks == LinkAsks::kNearest && k == 0) return Invalid("the nearest of a node are 1 or more");
+  if (!std::ranges::is_sorted(among)) return Invalid("nodes to choose from are not ascending");
+  GNND_TRY(CheckNodes(pairs, num_nodes, "an end"));
+  GNND_TRY(CheckNodes(among, num_nodes, "a node to choose from"));
+  for (const LinkSet& set : known) GNND_TRY(CheckNodes(set.ends, num_nodes, "an end"));
+  return Status::Ok();
+}
+
 Status LinkUse::Check(uint64_t num_nodes) const {
   if (!(loss.temperature > 0)) return Invalid("the temperature must be above 0");
   if (negatives == EvaluationNegatives::kKeyed && count == 0) {
     return Invalid("links are evaluated with one negative or more");
   }
   for (const LinkSet& set : sets) GNND_TRY(CheckSet(*this, set, num_nodes));
-  return Status::Ok();
+  return question.Check(num_nodes);
 }
 
 }  // namespace gnnd

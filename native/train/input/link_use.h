@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/item/link_choices.h"
@@ -20,6 +21,22 @@ struct LinkSet {
   uint32_t destination(uint64_t link) const { return ends[2 * link + 1]; }
 };
 
+// What an inference asks the head of a model of links.
+enum class LinkAsks : uint32_t { kNothing, kScores, kNearest };
+
+struct LinkQuestion {
+  LinkAsks asks = LinkAsks::kNothing;
+  std::span<const uint32_t> pairs{};  // kScores: [pairs, 2]: source and destination
+  // kNearest: of each node the `k` nodes that its links would have the highest scores with.
+  uint32_t k = 0;
+  std::span<const uint32_t> among{};  // the nodes that these are of, ascending; empty: all
+  bool with_known = false;            // whether nodes that it is linked to already are among them
+  std::vector<LinkSet> known{};       // links that are known beside the edges of the graph
+
+  // kInvalidArgument, or kDatasetCorrupt for a node beyond `num_nodes`.
+  Status Check(uint64_t num_nodes) const;
+};
+
 // What a Trainer of links computes, beside what records tell it and the model's head.
 struct LinkUse {
   LinkLossOptions loss;
@@ -30,6 +47,8 @@ struct LinkUse {
   LinkSet sets[2];                // by EvalNodes
   Metric decides = Metric::kMrr;  // the metric by which parameters are compared
   bool ranks = false;             // whether scores are kept, for areas under curves
+
+  LinkQuestion question;  // of an inference
 
   // kInvalidArgument, or kDatasetCorrupt for a node beyond `num_nodes`.
   Status Check(uint64_t num_nodes) const;

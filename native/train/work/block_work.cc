@@ -8,6 +8,9 @@
 #include "train/evaluate/eval_outcome.h"
 #include "train/evaluate/exact_evaluator.h"
 #include "train/evaluate/link_evaluator.h"
+#include "train/evaluate/link_ranking.h"
+#include "train/evaluate/nearest.h"
+#include "train/evaluate/pair_scores.h"
 #include "train/evaluate/sampled_evaluator.h"
 #include "train/evaluate/script_eval_layer.h"
 #include "train/input/link_use.h"
@@ -36,9 +39,9 @@ struct BlockBase {
   std::unique_ptr<BlockModel> model;
   ExactLayers::MakeRunner make_runner;  // makes the model's layers on the processor
   std::unique_ptr<BatchHistory> history;
-  std::shared_ptr<PredictionFiles> files;  // null: no inference
+  std::shared_ptr<ChunkFiles> files;  // null: no inference
   std::unique_ptr<BlockTask> task;
-  std::unique_ptr<LinkRanking> ranking;  // null: nodes are learnt
+  std::unique_ptr<PairPhase> pairs;  // null: rows of nodes are all that is wanted
   std::unique_ptr<EvalOutcome> outcome;
   std::shared_ptr<ExactLayers> exact;
 
@@ -112,8 +115,6 @@ Result<std::unique_ptr<Judging>> ChooseTask(BlockBase* base) {
     }
     GNND_TRY(use.Check(options.num_nodes()));
     base->task = LinksOfBlocks(base->model->model(), use);
-    base->ranking = std::make_unique<LinkRanking>(use, options.topology, base->model->model().spec,
-                                                  options.random_seed);
     return std::unique_ptr<Judging>(std::make_unique<LinkJudging>(use.decides, use.ranks));
   }
   if (options.targets.width == 0) options.targets.width = options.model.out_dim;
@@ -122,10 +123,40 @@ Result<std::unique_ptr<Judging>> ChooseTask(BlockBase* base) {
   return std::unique_ptr<Judging>(std::make_unique<NodeJudging>(options.targets));
 }
 
+// What is done with pairs of the nodes' rows.
+Status ChoosePairs(BlockBase* base) {
+  const TrainOptions& options = base->input.options;
+  if (options.links == nullptr) return Status::Ok();
+  const LinkUse& use = *options.links;
+  const ModelSpec& spec = base->model->model().spec;
+  const std::string& folder = options.predictions.folder;
+  switch (use.question.asks) {
+    case LinkAsks::kNothing:
+      base->pairs = std::make_unique<LinkRanking>(use, options.topology, spec, options.random_seed);
+      break;
+    case LinkAsks::kScores: {
+      auto scores =
+          GNND_VALUE(PairScores::Open(use.question, spec, options.topology.num_nodes(), folder));
+      base->files = scores->files();
+      base->pairs = std::move(scores);
+      break;
+    }
+    case LinkAsks::kNearest: {
+      const Nearest::Of of{options.predicted_nodes, options.predicts_all};
+      auto nearest = GNND_VALUE(Nearest::Open(use, options.topology, spec, of, folder));
+      base->files = nearest->files();
+      base->pairs = std::move(nearest);
+      break;
+    }
+  }
+  return Status::Ok();
+}
+
 Status ChooseOutcome(BlockBase* base) {
   const TrainOptions& options = base->input.options;
-  if (base->ranking) {
-    base->outcome = std::make_unique<KeptRows>(*base->ranking, *base->exact);
+  GNND_TRY(ChoosePairs(base));
+  if (base->pairs) {
+    base->outcome = std::make_unique<KeptRows>(*base->pairs, *base->exact);
     return Status::Ok();
   }
   if (options.predictions.folder.empty()) {
@@ -134,9 +165,10 @@ Status ChooseOutcome(BlockBase* base) {
   }
   RowOutputs outputs = GNND_VALUE(OutputsOf(
       options.predictions.outputs, TaskOf(options.predictions.task), WidthsOf(options.model)));
-  base->files = std::make_shared<PredictionFiles>(GNND_VALUE(PredictionFiles::Open(
+  auto files = std::make_shared<PredictionFiles>(GNND_VALUE(PredictionFiles::Open(
       options.predictions, {options.predicted_nodes, options.predicts_all}, std::move(outputs))));
-  base->outcome = std::make_unique<PredictedOutcome>(options.predicted_nodes, base->files);
+  base->files = files;
+  base->outcome = std::make_unique<PredictedOutcome>(options.predicted_nodes, std::move(files));
   return Status::Ok();
 }
 
@@ -155,9 +187,9 @@ Result<std::unique_ptr<ChunkEvaluator>> EvaluatorOf(BlockBase* base) {
   } else {
     evaluator = std::make_unique<ExactEvaluator>(base->exact.get(), base->outcome.get());
   }
-  if (base->ranking) {
+  if (base->pairs) {
     evaluator = std::make_unique<LinkEvaluator>(std::move(evaluator), base->model->model(),
-                                                *base->exact, base->ranking.get());
+                                                *base->exact, base->pairs.get());
   }
   return evaluator;
 }

@@ -79,6 +79,8 @@ export interface EvaluationSizesOptions {
   readonly sampled: boolean;
   /** With a phase that ranks nodes. */
   readonly ranked: boolean;
+  /** An inference, which may have more pairs than nodes. */
+  readonly asked: boolean;
   /** Of the model's manifest. */
   readonly widths: readonly number[];
 }

@@ -77,6 +77,20 @@ export interface OutputChoice {
   readonly layer: number;
 }
 
+export type LinkAsks = 'NOTHING' | 'SCORES' | 'NEAREST';
+
+/** What is asked of the head of a model of links. */
+export interface QuestionOptions {
+  /** SCORES: of the pairs in pairs.npy in the folder. */
+  readonly asks: LinkAsks;
+  /** NEAREST: so many each. */
+  readonly k: number;
+  /** NEAREST: whether they are of the nodes in among.npy in the folder; else of all. */
+  readonly among: boolean;
+  /** NEAREST: whether those that it is linked to already are among them. */
+  readonly withKnown: boolean;
+}
+
 export interface PredictionOptions {
   /** Of native/core/executor/prediction_files.h; empty: nothing is predicted. */
   readonly folder: string;
@@ -85,6 +99,7 @@ export interface PredictionOptions {
   /** LISTED: those of targets.npy in the folder. */
   readonly nodes: PredictedNodes;
   readonly outputs: readonly OutputChoice[];
+  readonly question: QuestionOptions;
 }
 
 export interface HistoryOptions {

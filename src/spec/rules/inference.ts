@@ -2,13 +2,14 @@ import type { SpecDraft } from '../job-spec.ts';
 import { kindOf } from '../model-kinds.ts';
 import { show } from '../spec-checker.ts';
 import { reads } from '../spec-parts.ts';
+import { checkAsked } from './link-inference.ts';
 import type { Rule, RuleFacts } from './rule.ts';
 
 /** Paths are those of the daemon's host, which is no Windows. */
 const isAbsolute = (path: string) => path.startsWith('/');
 
 /** The layer whose rows embeddings are; 0 is the last hidden one. */
-function checkLayer({ inference, model }: SpecDraft, { check }: RuleFacts): void {
+function checkLayer({ task, inference, model }: SpecDraft, { check }: RuleFacts): void {
   const path = 'spec.inference.layer';
   const { layer } = inference;
   if (!inference.outputs.includes('EMBEDDINGS')) {
@@ -17,10 +18,13 @@ function checkLayer({ inference, model }: SpecDraft, { check }: RuleFacts): void
   }
   const { layers, type } = model;
   const { noHiddenRows } = kindOf(type);
+  const isOfLinks = reads({ task }, 'links');
   if (layer === 0) {
-    inference.layer = noHiddenRows === '' ? Math.max(1, layers - 1) : layers;
+    const isLast = noHiddenRows !== '' || isOfLinks;
+    inference.layer = isLast ? layers : Math.max(1, layers - 1);
   } else if (layer > layers) {
-    check.violate(path, `${layer}: the model has ${layers}, of which the last gives the logits`);
+    const last = isOfLinks ? 'what the head reads' : 'the logits';
+    check.violate(path, `${layer}: the model has ${layers}, of which the last gives ${last}`);
   } else if (layer < layers && noHiddenRows !== '') {
     const only = `expected ${layers}, whose rows are the logits`;
     check.violate(path, `${layer}: ${noHiddenRows}; ${only}`);
@@ -59,6 +63,7 @@ export const inferenceRule: Rule = (spec, facts) => {
     );
   }
   checkLayer(spec, facts);
+  checkAsked(spec, facts);
   for (const key of ['outputs', 'formats'] as const) {
     const names: readonly string[] = inference[key];
     names.forEach((name, index) => {

@@ -12,6 +12,8 @@ export const linksRule: Rule = (spec, facts) => {
     facts.check.violate('spec.task', `LINKS: ${why}`);
     return;
   }
+  // An inference has those of its model's job, whichever dataset it is of.
+  if (!reads({ kind }, 'training')) return;
   resolveTargets(spec, facts);
   resolveNegatives(spec, facts);
   checkSplit(spec, facts);

@@ -80,6 +80,7 @@ describe('predictions', () => {
       {
         ...{ folder: out, formats: ['CSV', 'PARQUET'], outputs: ['PREDICTIONS', 'PROBABILITIES'] },
         ...{ names: names === null ? null : at('names.txt'), rows: 3, facts: {} },
+        asks: 'NOTHING',
         classNames,
         learnt: 'CLASSIFICATION',
       },
@@ -142,7 +143,11 @@ describe('predictions', () => {
       outputs: ['EMBEDDINGS'],
     } as const;
     const more = { names: null, classNames: ['a'], rows: 2, learnt: 'CLASSIFICATION' } as const;
-    await publishPredictions({ ...wanted, ...more, facts: { layer: 1 } }, () => undefined);
+    const nothing = { asks: 'NOTHING' } as const;
+    await publishPredictions(
+      { ...wanted, ...more, ...nothing, facts: { layer: 1 } },
+      () => undefined,
+    );
     expect(readFileSync(join(out, 'predictions.csv'), 'utf8')).toBe(
       'node,embeddings_0,embeddings_1,embeddings_2\n0,1,2,3\n1,4,5,6\n',
     );

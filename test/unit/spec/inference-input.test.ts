@@ -65,6 +65,7 @@ describe('the spec of an inference', () => {
       },
       ...{ outputs: [], formats: ['NPY'], parametersSha256: trained.parametersSha256 },
       ...{ classes: 7, trainedOn: trained.datasetDigest, task: 'CLASSIFICATION', layer: 0 },
+      ...{ pairsFile: '', k: 0, amongFile: '', withKnown: false },
     });
     // No Sampler marks rows for a cache that nobody has.
     expect(resolved.cache).toMatchObject({ ratio: 0, standbyRatio: 0 });

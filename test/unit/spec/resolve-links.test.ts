@@ -111,7 +111,7 @@ describe('links', () => {
     expect(weights['spec.training.class_weights']).toMatch(/links are of no class/);
   });
 
-  it.each(['LOAD', 'INFERENCE'])('are learnt by no job of kind %s', (kind) => {
+  it.each(['LOAD'])('are learnt by no job of kind %s', (kind) => {
     expect(wrongOf({ kind })['spec.task']).toBe(
       `LINKS: not available for ${kind} in this build; expected NODES`,
     );

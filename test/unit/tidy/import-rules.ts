@@ -95,6 +95,7 @@ export const faces: Readonly<Record<string, readonly string[]>> = {
     ...['datasets.ts', 'ready-dataset.ts', 'feature-names.ts', 'source-root.ts', 'problems.ts'],
     ...['data-tasks.ts', 'local-tasks.ts', 'converted-formats.ts', 'import-context.ts'],
     ...['dataset-writer.ts', 'npy.ts', 'array-digest.ts', 'byte-streams.ts', 'node-ids.ts'],
+    ...['list-pairs.ts'],
   ],
   devices: ['host-devices.ts', 'seat.ts', 'accelerator-environment.ts'],
   executor: ['protocol.ts'],

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/graph/npy.h"
+#include "train/input/link_use.h"
+
+// Links that a Trainer reads from files: those that it evaluates, and those that it is asked for.
+
+namespace gnnd::node {
+
+// Arrays of node ids, mapped as long as this lives.
+class LinkFiles {
+ public:
+  // Rows of `extents` - 1 axes of uint32, however many.
+  Result<std::span<const uint32_t>> Read(const std::string& path, size_t extents) {
+    files_.push_back(GNND_VALUE(NpyArray::Open(path)));
+    const NpyArray& file = files_.back();
+    if (file.type() != NpyType::kUint32 || file.shape().size() != extents) {
+      return Status(Code::kDatasetCorrupt,
+                    path + " is not an array of uint32 of " + std::to_string(extents) + " axes");
+    }
+    return file.values<uint32_t>();
+  }
+
+  // The links of both evaluated sides, of a dataset's folder.
+  Status ReadEvaluated(const std::string& folder, LinkUse* use) {
+    const bool given = use->negatives == EvaluationNegatives::kDataset;
+    for (const EvalNodes which : {EvalNodes::kValidation, EvalNodes::kTest}) {
+      const std::string side = which == EvalNodes::kTest ? "test" : "val";
+      LinkSet& set = use->sets[static_cast<uint32_t>(which)];
+      set.ends = GNND_VALUE(Read(folder + "/links_" + side + ".npy", 2));
+      if (given) {
+        set.negatives = GNND_VALUE(Read(folder + "/links_" + side + "_negatives.npy", 2));
+      }
+    }
+    return Status::Ok();
+  }
+
+  // What an inference is asked for, in `folder`, and links of the dataset's that are no edges.
+  // `given`: those of training are none.
+  struct Asked {
+    std::string folder;
+    std::string dataset;
+    bool among = false;
+    bool given = false;
+  };
+  Status ReadAsked(const Asked& asked, LinkQuestion* question) {
+    if (question->asks == LinkAsks::kScores) {
+      question->pairs = GNND_VALUE(Read(asked.folder + "/pairs.npy", 2));
+    }
+    if (question->asks != LinkAsks::kNearest) return Status::Ok();
+    if (asked.among) question->among = GNND_VALUE(Read(asked.folder + "/among.npy", 1));
+    std::vector<const char*> sides = {"val", "test"};
+    if (asked.given) sides.push_back("train");
+    for (const char* const side : sides) {
+      const std::string path = asked.dataset + "/links_" + side + ".npy";
+      if (access(path.c_str(), F_OK) != 0) continue;
+      question->known.push_back({GNND_VALUE(Read(path, 2)), {}});
+    }
+    return Status::Ok();
+  }
+
+ private:
+  std::vector<NpyArray> files_;
+};
+
+}  // namespace gnnd::node
