@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { DeviceState, DeviceStateSchema, HostService } from '../api/gen/gnnd/v1/host_service_pb.ts';
-import { JobKind } from '../api/gen/gnnd/v1/inference_pb.ts';
+import { InferenceOutput, JobKind } from '../api/gen/gnnd/v1/inference_pb.ts';
 import { type Job, JobStateSchema } from '../api/gen/gnnd/v1/job_pb.ts';
 import { JobService } from '../api/gen/gnnd/v1/job_service_pb.ts';
 import { counted } from '../spec/counted.ts';
@@ -149,9 +149,11 @@ export function viewOf({ effectiveSpec }: Job): KindView {
   }
 }
 
-export function predictedText({ result }: Job): string {
-  const nodes = result?.predictions?.nodes;
-  return nodes === undefined ? 'predicts' : `predicted ${counted(nodes, 'node')}`;
+export function predictedText({ result, effectiveSpec }: Job): string {
+  const rows = result?.predictions?.nodes;
+  const asked = effectiveSpec?.inference?.outputs ?? [];
+  const what = asked.includes(InferenceOutput.SCORES) ? 'pair' : 'node';
+  return rows === undefined ? 'predicts' : `predicted ${counted(rows, what)}`;
 }
 
 export function StateBadge({ job }: { readonly job: Job }) {

@@ -91,7 +91,7 @@ describe('citations', () => {
     });
     const { code, fields } = await refusalOf(predict);
     expect(code).toBe(status.INVALID_ARGUMENT);
-    expect(fields['spec.inference.job']).toMatch(/has learnt links/);
+    expect(fields['spec.inference.outputs']).toMatch(/has learnt links, which predicts no node/);
     await expect(gnnctl('job', 'report', 'citations')).rejects.toThrow(/has learnt links/);
   });
 });

@@ -24,7 +24,7 @@ import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { harmless } from '../session/terminal.ts';
 import { formatBytes } from '../session/units.ts';
-import { idOf, resourceName } from '../show/job-text.ts';
+import { idOf, isOfPairs, resourceName, specOf } from '../show/job-text.ts';
 import { type Fact, factLines, printOne } from '../show/output.ts';
 import { countsIn } from '../show/prediction-counts.ts';
 import { PredictionTable } from '../show/prediction-table.ts';
@@ -63,6 +63,10 @@ export function addPredict(program: Command, job: Command, run: Run): void {
         choicesOf(shortNames(InferenceOutputSchema)),
       ),
     )
+    .option('--pairs <file>', "of scores: a .npy, Parquet or CSV file on the daemon's host")
+    .option('--k <number>', 'of nearest: how many each node has; default: 10', Number)
+    .option('--among-file <file>', "of nearest: the nodes to choose from, on the daemon's host")
+    .option('--with-known', 'of nearest: also those that a node is linked to already')
     .option('--layer <number>', 'of embeddings, 1 the first; default: the last hidden one', Number)
     .addOption(
       new Option('--format <formats...>', 'how they are written')
@@ -102,6 +106,10 @@ interface PredictFlags {
   readonly dataset?: string;
   readonly which: string;
   readonly outputs?: readonly string[];
+  readonly pairs?: string;
+  readonly k?: number;
+  readonly amongFile?: string;
+  readonly withKnown?: boolean;
   readonly layer?: number;
   readonly format: readonly string[];
   readonly devices?: number;
@@ -123,6 +131,7 @@ async function predict(session: Session, given: string, flags: PredictFlags): Pr
     nodeIds: [...(flags.nodeIds ?? [])],
     outputs: (flags.outputs ?? []).map((name) => numberOf(InferenceOutputSchema, name) ?? 0),
     ...(flags.layer === undefined ? {} : { layer: flags.layer }),
+    ...askedOfLinks(flags),
     formats: formats.map((name) => numberOf(InferenceFormatSchema, name) ?? 0),
   });
   const spec = {
@@ -158,6 +167,15 @@ async function predict(session: Session, given: string, flags: PredictFlags): Pr
   return await download(session, job.name, out, flags.force === true);
 }
 
+function askedOfLinks({ pairs, k, amongFile, withKnown }: PredictFlags) {
+  return {
+    ...(pairs === undefined ? {} : { pairsFile: pairs }),
+    ...(k === undefined ? {} : { k }),
+    ...(amongFile === undefined ? {} : { amongFile }),
+    ...(withKnown === undefined ? {} : { withKnown }),
+  };
+}
+
 type InferenceSpecInit = ReturnType<typeof create<typeof InferenceSpecSchema>>;
 
 /** Whoever looks wants to know how sure the model is; one that regresses does not say. */
@@ -184,7 +202,7 @@ async function printHead(session: Session, job: Job): Promise<number> {
   const more = `gnnctl job predictions ${id} FOLDER`;
   session.print(table.headText(session));
   const facts: readonly Fact[] = [
-    ['Nodes', formatCount(table.rows)],
+    [table.hasScores ? 'Rows' : 'Nodes', formatCount(table.rows)],
     ...(table.countsText() === '' ? [] : [['Classes', table.countsText()] as const]),
     ['Files', `${job.result?.predictions?.folder ?? ''}; copied by: ${more}`],
     ['Kept as', `${id}, until: gnnctl job delete ${id}`],
@@ -260,7 +278,7 @@ async function download(
     name: folder.path,
     facts: () => [
       ['Job', idOf(job.name), job.name],
-      ['Nodes', String(job.result?.predictions?.nodes ?? 0n)],
+      [isOfPairs(specOf(job)) ? 'Pairs' : 'Nodes', String(job.result?.predictions?.nodes ?? 0n)],
       ...(counts === '' ? [] : [['Classes', counts] as const]),
       ['Folder', folder.path],
       ...folder.files.map((file): Fact => [file.name, formatBytes(file.bytes), String(file.bytes)]),

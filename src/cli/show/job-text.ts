@@ -1,7 +1,7 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { ExecutorRole } from '../../api/gen/gnnd/v1/executor_pb.ts';
-import { InferenceNodesSchema } from '../../api/gen/gnnd/v1/inference_pb.ts';
+import { InferenceNodesSchema, InferenceOutput } from '../../api/gen/gnnd/v1/inference_pb.ts';
 import {
   EvaluationKind,
   type EvaluationProgress,
@@ -124,7 +124,7 @@ const evaluationTitles: Readonly<Record<EvaluationKind, string>> = {
   [EvaluationKind.VALIDATION]: 'evaluating validation nodes',
   [EvaluationKind.TEST_LAST]: 'evaluating test nodes, last epoch',
   [EvaluationKind.TEST_BEST]: 'evaluating test nodes, best epoch',
-  [EvaluationKind.PREDICTION]: 'predicting nodes',
+  [EvaluationKind.PREDICTION]: 'predicting',
 };
 
 /** What an evaluation that runs is about. */
@@ -142,16 +142,31 @@ export function evaluationLeft({ remainingMs }: EvaluationProgress): string {
   return remainingMs === 0n ? '' : `${formatDuration(Number(remainingMs))} left`;
 }
 
-/** `ALL nodes by job-1`, `TEST nodes by /srv/exported`; empty for a job that trains. */
+/**
+ * `ALL nodes by job-1`, `10 nearest of ALL nodes by job-1`, `TEST nodes by /srv/exported`; empty
+ * for a job that trains.
+ */
 export function inferenceText(spec: JobSpec | undefined): string {
-  const { nodes = 0, job = '', path = '' } = spec?.inference ?? {};
+  const { nodes = 0, job = '', path = '', k = 0 } = spec?.inference ?? {};
   const model = job === '' ? path : job;
-  return model === '' ? '' : `${shortName(InferenceNodesSchema, nodes)} nodes by ${model}`;
+  if (model === '') return '';
+  if (isOfPairs(spec)) return `pairs by ${model}`;
+  const nearest = k === 0 ? '' : `${k} nearest of `;
+  return `${nearest}${shortName(InferenceNodesSchema, nodes)} nodes by ${model}`;
+}
+
+/** Whether an inference scores pairs, and not nodes. */
+export function isOfPairs(spec: JobSpec | undefined): boolean {
+  return spec?.inference?.outputs.includes(InferenceOutput.SCORES) === true;
 }
 
 /** `2449029 nodes in /var/lib/gnnd/jobs/…/predictions`. */
-export function predictionsText({ nodes, folder }: JobPredictions): string {
-  return `${counted(nodes, 'node')} in ${printable(folder)}`;
+export function predictionsText(
+  { nodes, folder }: JobPredictions,
+  spec: JobSpec | undefined,
+): string {
+  const rows = counted(nodes, isOfPairs(spec) ? 'pair' : 'node');
+  return `${rows} in ${printable(folder)}`;
 }
 
 export function fanoutsText(fanouts: readonly number[]): string {

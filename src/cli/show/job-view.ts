@@ -5,7 +5,6 @@ import {
   type Job,
   JobPhaseSchema,
   type JobProgress,
-  type JobResult,
   JobStateSchema,
   type ResumePoint,
 } from '../../api/gen/gnnd/v1/job_pb.ts';
@@ -130,7 +129,7 @@ function runningEvaluationFacts(progress: JobProgress | undefined): readonly Fac
 }
 
 export function jobFacts(session: Session, job: Job): readonly Fact[] {
-  const { progress, result } = job;
+  const { progress } = job;
   const nowMs = session.io.clock.wallMs();
   const loss = lossOf(job);
   const state = paintState(job.state, session.style);
@@ -156,19 +155,20 @@ export function jobFacts(session: Session, job: Job): readonly Fact[] {
     ['Epochs', epochText(job)],
     ...paceFacts(session, job.pace),
     ...(loss === null ? [] : ([['Loss', loss.toFixed(4), String(loss)]] as const)),
-    ...resultFacts(result),
+    ...resultFacts(job),
     ...warningFacts(session, job.warnings),
   ];
 }
 
-function resultFacts(result: JobResult | undefined): readonly Fact[] {
+function resultFacts(job: Job): readonly Fact[] {
+  const { result } = job;
   if (result === undefined) return [];
   const { best, last } = testMetricsOf(result);
   const metrics = result.testMetricsBest.length === 0 && best ? [best] : result.testMetricsBest;
   const { predictions } = result;
   if (predictions !== undefined) {
     return [
-      ['Predictions', predictionsText(predictions), predictions.folder],
+      ['Predictions', predictionsText(predictions, specOf(job)), predictions.folder],
       ['Bytes', formatBytes(Number(predictions.bytes)), String(predictions.bytes)],
       ['Predictions SHA-256', '', predictions.sha256],
       parametersFact(result.parametersSha256),

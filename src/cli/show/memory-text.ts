@@ -60,8 +60,10 @@ export function inferencePlanText(plan: InferencePlan): string {
   const { nodes, chunks, outputBytes, scratchBytes, propagationBytes } = plan;
   const beside = scratchBytes + propagationBytes;
   const meanwhile = beside === 0n ? '' : `, ${size(beside)} beside them on the disk meanwhile`;
-  const predicted = `${counted(nodes, 'node')} in at most ${counted(chunks, 'chunk')}`;
-  return `${predicted}; ${size(outputBytes)} of files${meanwhile}`;
+  const what = nodes === 0n ? 'the pairs of a file' : counted(nodes, 'node');
+  const predicted = `${what} in at most ${counted(chunks, 'chunk')}`;
+  const files = nodes === 0n ? '' : `; ${size(outputBytes)} of files`;
+  return `${predicted}${files}${meanwhile}`;
 }
 
 /** Line about pinned rows, for jobs on devices that have memory of their own. */

@@ -31,6 +31,11 @@ export class PredictionTable {
     return this.#rows;
   }
 
+  /** Whether a row is a pair of nodes with its score. */
+  get hasScores(): boolean {
+    return this.#columns.includes('score');
+  }
+
   #see(fields: readonly string[]): void {
     if (this.#columns.length === 0) {
       this.#columns = fields;
@@ -65,6 +70,7 @@ export class PredictionTable {
 
   /** The first rows, as people read them. */
   headText(session: Session): string {
+    if (this.hasScores) return this.#scoresText(session);
     const id = this.#columns.includes('id') ? 'id' : 'node';
     const columns: Column<readonly string[]>[] = [
       { title: id.toUpperCase(), shown: (row) => printable(this.#at(row, id)) },
@@ -75,6 +81,18 @@ export class PredictionTable {
     const isGiven = ({ shown }: Column<readonly string[]>) =>
       this.#head.some((row) => shown(row) !== '');
     return tableOf(session, columns.filter(isGiven), this.#head);
+  }
+
+  /** Every column, but numbers of nodes that have ids. */
+  #scoresText(session: Session): string {
+    const hasIds = this.#columns.some((name) => /^(.*_)?id$/.test(name));
+    const numbers = hasIds ? ['node', 'nearest', 'source', 'destination'] : [];
+    const shown = this.#columns.filter((name) => !numbers.includes(name));
+    const columns = shown.map((name): Column<readonly string[]> => {
+      const text = (row: readonly string[]) => printable(this.#at(row, name));
+      return { title: name.toUpperCase(), shown: text };
+    });
+    return tableOf(session, columns, this.#head);
   }
 
   #title(): string {

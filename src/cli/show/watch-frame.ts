@@ -232,7 +232,9 @@ function endLines(job: Job, { style, glyphs }: FrameOptions): readonly string[] 
   if (!isTerminal(job.state)) return [];
   const { result } = job;
   if (job.state === JobState.SUCCEEDED && result?.predictions !== undefined) {
-    return [`${style.green(glyphs.check)} predicted ${predictionsText(result.predictions)}`];
+    return [
+      `${style.green(glyphs.check)} predicted ${predictionsText(result.predictions, specOf(job))}`,
+    ];
   }
   if (job.state === JobState.SUCCEEDED && result !== undefined) {
     const { best, last } = testMetricsOf(result);
@@ -269,7 +271,7 @@ export function changeLine(job: Job, nowMs: number): string {
   const state = [paintState(job.state, createStyle(false)), phaseText(job.phase)];
   const parts = [timeOf(nowMs), idOf(job.name), state.filter((text) => text !== '').join(', ')];
   if (job.state === JobState.SUCCEEDED && job.result?.predictions !== undefined) {
-    parts.push(predictionsText(job.result.predictions));
+    parts.push(predictionsText(job.result.predictions, specOf(job)));
   } else if (job.state === JobState.SUCCEEDED && job.result !== undefined) {
     const { best } = testMetricsOf(job.result);
     const tested = best === undefined ? 'no test nodes' : metricPhrase('test', best);

@@ -11,6 +11,7 @@ module = job.to_pyg()
 """
 
 from gnnd import models, tasks
+from gnnd.answers import Nearest
 from gnnd.client import Client, version
 from gnnd.dataset import Dataset
 from gnnd.embedded import LocalClient, local
@@ -56,6 +57,7 @@ __all__ = [
     "Loader",
     "LocalClient",
     "MissingPackage",
+    "Nearest",
     "NotFound",
     "NotPossibleNow",
     "Predictions",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,6 +28,19 @@ class Place:
     is_same_host: bool
     state_dir: str
     staging: str | os.PathLike[str] | None
+
+
+class Question(Protocol):
+    """What an inference is asked for, before what it is of is listed."""
+
+    @property
+    def inference(self) -> Mapping[str, Any]:
+        """Members of `spec.inference`."""
+
+    def listed(
+        self, num_nodes: Callable[[], int], place: Place
+    ) -> AbstractContextManager[tuple[dict[str, Any], Any]]:
+        """More of them, and the order in which rows are wanted; None: theirs."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +91,7 @@ def asked(
     layer: int | None = None,
 ) -> Asked:
     """An inference of `nodes`; `ids` of None: where nothing else is wanted beside predictions."""
-    wanted = None if isinstance(nodes, str) else _listed(call, nodes)
+    wanted = None if isinstance(nodes, str) else listed_nodes(call, nodes)
     if wanted is None and nodes not in _SETS:
         text = f"{one_of(nodes, _SETS)}; of one node, [{shown(nodes)}]"
         raise wrong(call, Violation("nodes", text))
@@ -94,7 +107,7 @@ def asked(
     return Asked(call, inference, wanted)
 
 
-def _listed(call: str, nodes: Any) -> Any:
+def listed_nodes(call: str, nodes: Any, field: str = "nodes") -> Any:
     """[n] numbers, texts as objects, or a mask, of those in any form that names nodes."""
     if isinstance(nodes, (range, set, frozenset)):
         nodes = sorted(nodes)
@@ -107,20 +120,34 @@ def _listed(call: str, nodes: Any) -> Any:
                 at = int(np.flatnonzero(lacking)[0])
                 raise Unfit(f"there is none at index {at}: expected numbers, or ids as texts")
     except Unfit as error:
-        raise wrong(call, Violation("nodes", str(error))) from None
+        raise wrong(call, Violation(field, str(error))) from None
     if found.dtype == bool or found.size == 0:
         return found.astype(bool if found.size > 0 else np.int64)
     if found.dtype != object and found.dtype.kind not in "iu":
         text = f"they are of type {found.dtype}: expected whole numbers, ids as texts, or a mask"
-        raise wrong(call, Violation("nodes", text))
+        raise wrong(call, Violation(field, text))
     return found if found.ndim == 1 else found.reshape(len(found), -1)
 
 
-def _numbered(call: str, found: Any, num_nodes: int) -> Any:
+@contextmanager
+def among_file(call: str, among: Any, num_nodes: int, place: Place) -> Iterator[str]:
+    """Path of a file of nodes that others are chosen from, which is there until the end."""
+    require_shared(place.is_same_host, place.staging)
+    with staging_folder(place.staging, place.state_dir) as folder:
+        if among.dtype == object:
+            put_text(folder, "among.txt", "".join(f"{name}\n" for name in among))
+            yield str(folder / "among.txt")
+        else:
+            numbers = _numbered(call, among, num_nodes, "among")
+            put_array(folder, "among", np.unique(numbers).astype(np.int64))
+            yield str(folder / "among.npy")
+
+
+def _numbered(call: str, found: Any, num_nodes: int, field: str = "nodes") -> Any:
     """[n] numbers of nodes of those, or of a mask."""
 
     def refuse(text: str) -> None:
-        raise wrong(call, Violation("nodes", text))
+        raise wrong(call, Violation(field, text))
 
     if found.ndim == 2 and 1 in found.shape:
         found = found.reshape(-1)

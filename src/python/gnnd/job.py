@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gnnd import files, geometric, history, inferring, onnx, watch
+from gnnd.answers import Answering
 from gnnd.calls import public
 from gnnd.connection import Connection, request_id
 from gnnd.dataset import Dataset
@@ -61,7 +62,7 @@ class JobClient(Protocol):
         """Submits a whole spec."""
 
 
-class Job:
+class Job(Answering):
     """A job of the daemon. `message` is what was last heard of it, as `gnnd.v1.Job`."""
 
     def __init__(self, client: JobClient, message: job_pb2.Job) -> None:
@@ -407,7 +408,7 @@ class Job:
 
     def _inferred(
         self,
-        asked: inferring.Asked,
+        asked: inferring.Question,
         dataset: str | Dataset | None,
         devices: int | None,
         staging: str | os.PathLike[str] | None,

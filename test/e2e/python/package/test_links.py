@@ -50,6 +50,52 @@ class Links(unittest.TestCase):
         self.assertIn("val_mrr@100", record)
         self.assertNotIn("train_accuracy", record)
 
+    def test_give_rows_scores_and_the_nearest(self):
+        job = self.client.submit(
+            "cited",
+            MODEL,
+            fanouts=[5, 5],
+            epochs=2,
+            task=gnnd.Links(split={"validation": 0.05, "test": 0.1}, evaluation=50),
+        )
+        embeddings = job.embeddings()
+        rows = embeddings.rows.astype(np.float64)
+        self.assertEqual((embeddings.layer, rows.shape), (2, (2708, 16)))
+        random = np.random.default_rng(1)
+        pairs = random.integers(0, 2708, (300, 2))
+        expected = (rows[pairs[:, 0]] * rows[pairs[:, 1]]).sum(axis=1)
+        for asked in (pairs, pairs.T, pairs.tolist()):
+            np.testing.assert_allclose(job.score(asked), expected, rtol=1e-3, atol=1e-3)
+        nodes = [2000, 3, 2000]
+        nearest = job.nearest(nodes, k=5, with_known=True)
+        self.assertEqual(nearest.nodes.tolist(), nodes)
+        self.assertEqual(nearest.nearest.shape, (3, 5))
+        scores = rows[nodes] @ rows.T
+        scores[np.arange(3), nodes] = -np.inf
+        best = -np.sort(-scores, axis=1)[:, :5]
+        np.testing.assert_allclose(nearest.scores, best, rtol=1e-3, atol=1e-3)
+        among = np.arange(100, 150)
+        chosen = job.nearest([3], k=4, among=among).nearest
+        self.assertTrue(np.isin(chosen, among).all())
+        self.assertIn("3 nodes: 5 each", repr(nearest))
+
+    def test_are_not_asked_for_what_cannot_be(self):
+        job = self.client.submit("cited", MODEL, fanouts=[5, 5], epochs=1, task=gnnd.Links())
+        job.wait()
+        for pairs, text in (
+            ([], "there are none"),
+            ([[0, 1, 2]], "expected [n, 2] or [2, n]"),
+            ([[0, 2708]], "2708 in pair 0"),
+            ([[0.5, 1.0]], "whole numbers"),
+        ):
+            with self.assertRaisesRegex(gnnd.InvalidRequest, text.replace("[", r"\[")):
+                job.score(pairs)
+        for k, text in ((0, "expected 1 or more"), (2708, "fewer than the 2,708 nodes")):
+            with self.assertRaisesRegex(gnnd.InvalidRequest, text):
+                job.nearest([1], k=k)
+        with self.assertRaisesRegex(gnnd.InvalidRequest, "predicts no node"):
+            job.predict()
+
     def test_of_a_folder_are_its_own(self):
         random = np.random.default_rng(3)
         ends = np.unique(np.sort(random.integers(0, 2708, (2000, 2)), axis=1), axis=0)
