@@ -189,13 +189,6 @@ test('what cannot be asked is told by field, everything at once', async () => {
     'spec.inference.k': '0: expected 1 or more',
     'spec.inference.pairs_file': '"pairs": only for outputs SCORES',
   });
-  await daemon.train('classes', {
-    ...{ dataset: 'cora', model: links.model, sampling: links.sampling, training: { epochs: 1 } },
-    resources: { devices: 1 },
-  });
-  const args = ['classes', '--outputs', 'scores', '--pairs', at('pairs.csv')];
-  const refused = await gnnctl('predict', ...args, '--out', at('refused'));
-  expect(refused.stderr).toContain('the model has learnt nodes');
 });
 
 test('pairs beyond the graph are told by their lines, before anything is computed', async () => {

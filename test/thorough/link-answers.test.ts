@@ -20,7 +20,7 @@ import { npy } from '../unit/datasets/workbench.ts';
 let daemon: TestDaemon;
 const folder = temporaryFolder('gnnd-link-answers-');
 const numNodes = 20_000;
-const numPairs = 3_000_000;
+const numPairs = 2_000_000;
 const heads = { dot: LinkHead.DOT, bilinear: LinkHead.BILINEAR };
 
 beforeAll(async () => {
@@ -30,7 +30,7 @@ beforeAll(async () => {
   for (const [id, head] of Object.entries(heads)) {
     await daemon.train(id, {
       ...{ dataset: 'crowd', task: JobTask.LINKS, links: { head, evaluation: { count: 20 } } },
-      model: { type: ModelType.GRAPHSAGE, hiddenDim: 64, dropout: 0 },
+      model: { type: ModelType.GRAPHSAGE, hiddenDim: 256, dropout: 0 },
       sampling: { fanouts: [3, 3] },
       training: { epochs: 1, batchSize: 4096 },
       evaluation: { everyEpochs: 0 },
