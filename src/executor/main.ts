@@ -94,7 +94,8 @@ async function answerOfInference(start: InferenceTask): Promise<TaskAnswer> {
     }
     default: {
       const { publishPredictions } = await import('./publish-predictions.ts');
-      return { role: start.role, value: await publishPredictions(start.options, watchOf().progress) };
+      const value = await publishPredictions(start.options, watchOf().progress);
+      return { role: start.role, value };
     }
   }
 }
