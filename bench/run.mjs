@@ -45,7 +45,8 @@ const benches = {
   recovery: "how soon nothing is left of a killed daemon's executors, and the next one is there",
   'link-accuracy': 'ROC-AUC and ranks of links beside plain torch_geometric on the same split',
   accuracy: "accuracies of all models through the daemon beside the reference's",
-  standardize: 'accuracies on raw and on standardised features, and what AUTO chooses',
+  defaults: 'accuracies with different defaults side by side, and what is chosen with its reason',
+  'time-to-peer': "seconds until defaults are as good as torch_geometric's full batches ended",
 };
 
 /** Scripts that are not bench/NAME/run.mjs; what has none is build/native/NAME_bench. */
@@ -57,7 +58,8 @@ const scripts = {
   'rows-loading': 'bench/rows/loading.mjs',
   'rows-disk': 'bench/rows/disk.mjs',
   'placement-jobs': 'bench/placement/jobs.mjs',
-  standardize: 'bench/accuracy/standardize.mjs',
+  defaults: 'bench/accuracy/defaults.mjs',
+  'time-to-peer': 'bench/accuracy/time_to_peer.mjs',
   'link-accuracy': 'bench/accuracy/links.mjs',
   'epoch-links': 'bench/epoch/links.mjs',
 };

@@ -64,17 +64,31 @@ export function automaticStandardize(
   if (standardized >= standardizedShare * varying) {
     return off('the columns have mean 0 and deviation 1 already');
   }
-  const zeros = `${Math.round(100 * columns.zero_share)} % of the values are 0`;
+  const zeros = zerosOf(columns);
   if (columns.zero_share < sparseShare) return on(`the columns are dense: ${zeros}`);
   if (columns.deviation_largest > hugeDeviation) {
     const largest = Number(columns.deviation_largest.toPrecision(2));
     return on(`the largest deviation of a column is ${largest}, and would drown the others`);
   }
-  const nodes = trainNodes ?? 0;
-  const few = `${formatCount(nodes)} training nodes for ${formatCount(varying)} columns`;
-  return nodes < fewNodesPerColumn * varying
+  const few = `${formatCount(trainNodes ?? 0)} training nodes for ${formatCount(varying)} columns`;
+  return areRareWords({ columns, trainNodes })
     ? off(`${zeros}, and ${few} are too few to learn the rare ones from`)
     : on(`${few} are enough, though ${zeros}`);
+}
+
+const zerosOf = ({ zero_share }: ColumnStatistics) =>
+  `${Math.round(100 * zero_share)} % of the values are 0`;
+
+/**
+ * Whether columns are sparse, of about one size, and too many for the training nodes: then neither
+ * they nor rows that are propagated of them are standardised.
+ */
+export function areRareWords({ columns, trainNodes }: Facts): boolean {
+  if (columns == null || columns.varying === 0) return false;
+  const { varying, standardized, zero_share, deviation_largest } = columns;
+  if (standardized >= standardizedShare * varying) return false;
+  const areSparse = zero_share >= sparseShare && deviation_largest <= hugeDeviation;
+  return areSparse && (trainNodes ?? 0) < fewNodesPerColumn * varying;
 }
 
 /** How the choice of a job came about, for people. */

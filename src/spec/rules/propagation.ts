@@ -4,13 +4,14 @@ import type { JobSpec, JobSpecInput, SpecDraft } from '../job-spec.ts';
 import { resolveFields } from '../resolve-fields.ts';
 import { createSpecChecker, type SpecChecker, show } from '../spec-checker.ts';
 import { reads } from '../spec-parts.ts';
+import { areRareWords } from '../standardize.ts';
 import type { Rule } from './rule.ts';
 
 /** Resolves what is propagated for a job whose model takes rows. */
-export const propagationRule: Rule = (spec, { check, given }) => {
+export const propagationRule: Rule = (spec, { check, given, context }) => {
   const { model } = spec;
   if (!reads({ model }, 'propagation')) return;
-  fillIn(spec.propagation, given.propagation ?? {});
+  fillIn(spec.propagation, given.propagation ?? {}, !areRareWords(context));
   checkPropagation(spec.propagation, given.propagation ?? {}, check);
   if (model.type === 'SGC' && spec.propagation.operators.length > 1) {
     const description = `${spec.propagation.operators.length} given: SGC takes one`;
@@ -51,7 +52,7 @@ export function resolvePropagation(
     model: { type: 'SIGN' },
     propagation: given,
   });
-  fillIn(propagation, given);
+  fillIn(propagation, given, true);
   checkPropagation(propagation, given, check);
   const prefix = 'spec.propagation';
   const violations = check.violations
@@ -60,9 +61,13 @@ export function resolvePropagation(
   return violations.length === 0 ? { ok: propagation } : { violations };
 }
 
-/** A perceptron wants columns of one size (docs/decisions/0047*.md). */
-function fillIn(propagation: SpecDraft['propagation'], given: PropagationInput): void {
-  if (given.standardize === undefined) propagation.standardize = true;
+/** A perceptron wants columns of one size (docs/decisions/0047*.md), but for rare words (0115). */
+function fillIn(
+  propagation: SpecDraft['propagation'],
+  given: PropagationInput,
+  standardize: boolean,
+): void {
+  if (given.standardize === undefined) propagation.standardize = standardize;
 }
 
 /** Fields that no operator reads become 0, so that what is the same says the same. */

@@ -77,6 +77,23 @@ describe('features.standardize: AUTO', () => {
     expect(choiceOf({}, 5000, plain)).toMatch(/^ON, chosen: the columns are dense/);
   });
 
+  it('leaves rows that are propagated of rare words raw, too', () => {
+    const words = { zero_share: 0.987, varying: 1432 };
+    const model = { type: 'SGC' } as const;
+    expect(choiceOf(words, 140, { model })).toMatch(/^OFF, chosen: 99 % of the values are 0/);
+    const rows = (trainNodes: number, fields: JobSpecInput = {}) => {
+      const context = contextOf({ columns: { ...dense, ...words }, trainNodes });
+      const given = { dataset: 'any', model, ...fields };
+      return okOf(resolveJobSpec(given, context)).propagation.standardize;
+    };
+    expect(rows(140)).toBe(false);
+    expect(rows(2864)).toBe(true);
+    expect(rows(140, { propagation: { standardize: true } })).toBe(true);
+    expect(choiceOf(words, 140, { model, propagation: { standardize: true } })).toBe(
+      'OFF, chosen: rows are standardised after they are propagated',
+    );
+  });
+
   it('says what was asked for', () => {
     expect(choiceOf({}, 5000, { features: { standardize: 'OFF' } })).toBe('OFF, as asked for');
     expect(choiceOf(null, 5, { features: { standardize: 'ON' } })).toBe('ON, as asked for');
