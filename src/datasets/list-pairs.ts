@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import { writeFileAtomic } from '../base/atomic-file.ts';
 import { messageOf } from '../base/errors.ts';
+import type { Problem } from '../records/dataset-record.ts';
 import { fileLines } from './byte-streams.ts';
 import { firstNames, secondNames } from './edge-columns.ts';
 import { openEdgeList } from './edge-list-rows.ts';
@@ -10,7 +11,6 @@ import { NumberList } from './number-list.ts';
 import { ParquetFile } from './parquet-reader.ts';
 import { ImportFailure } from './problems.ts';
 import type { Field } from './table-columns.ts';
-import type { Problem } from '../records/dataset-record.ts';
 
 /** A user's pairs of nodes, read, checked and written as native code wants them. */
 
