@@ -67,7 +67,11 @@ export function addPredict(program: Command, job: Command, run: Run): void {
     .option('--k <number>', 'of nearest: how many each node has; default: 10', Number)
     .option('--among-file <file>', "of nearest: the nodes to choose from, on the daemon's host")
     .option('--with-known', 'of nearest: also those that a node is linked to already')
-    .option('--layer <number>', 'of embeddings, 1 the first; default: the last hidden one', Number)
+    .option(
+      '--layer <n>',
+      'of embeddings, from 1; default: the last hidden, of links the last',
+      Number,
+    )
     .addOption(
       new Option('--format <formats...>', 'how they are written')
         .choices(choicesOf(shortNames(InferenceFormatSchema)))

@@ -376,7 +376,7 @@ class Job(Answering):
         Args:
             nodes: As of `predict`.
             layer: From 1, nearest the features, to the model's number of layers; by default the
-                last hidden one.
+                last hidden one, and of a job of links the last, whose rows its head reads.
             ids: Whether to have [n] ids, where the dataset has them, from a table of text that has
                 the rows once more.
             which: Whose parameters, `"best"` or `"last"`.

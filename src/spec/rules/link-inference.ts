@@ -45,7 +45,8 @@ function checkOutputs({ task, inference, evaluation }: SpecDraft, { check }: Rul
     const why = 'links are scored by exact embeddings; expected EXACT';
     check.violate('spec.evaluation.method', `SAMPLED: ${why}`);
   }
-  if (inference.nodes !== 'ALL' && inference.nodes !== 'LISTED') {
+  const ofNodes = !outputs.includes('SCORES');
+  if (ofNodes && inference.nodes !== 'ALL' && inference.nodes !== 'LISTED') {
     const why = 'sides of a job that learns links are of pairs; expected ALL or LISTED';
     check.violate('spec.inference.nodes', `${inference.nodes}: ${why}`);
   }

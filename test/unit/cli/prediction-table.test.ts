@@ -55,3 +55,31 @@ test('several labels are those that a node has; numbers are shown, and not count
   expect(numbers.headText(session).split('\n').slice(1)).toEqual(['0     1.5', '1     -2']);
   expect(numbers.countsText()).toBe('');
 });
+
+test('of scores every column is shown, of nodes that have ids these alone', () => {
+  const scored = tableOf('source,destination,score\n0,12,0.5\n1,3,-1.25\n', 5);
+  expect(scored.hasScores).toBe(true);
+  expect(
+    scored
+      .headText(session)
+      .split('\n')
+      .map((line) => line.trim().split(/ +/)),
+  ).toEqual([
+    ['SOURCE', 'DESTINATION', 'SCORE'],
+    ['0', '12', '0.5'],
+    ['1', '3', '-1.25'],
+  ]);
+  const csv = 'node,id,rank,nearest,nearest_id,score\n0,ann,1,4,bread,2\n0,ann,2,7,milk,1.5\n';
+  const nearest = tableOf(csv, 1000);
+  expect(
+    nearest
+      .headText(session)
+      .split('\n')
+      .map((line) => line.trim().split(/ +/)),
+  ).toEqual([
+    ['ID', 'RANK', 'NEAREST_ID', 'SCORE'],
+    ['ann', '1', 'bread', '2'],
+    ['ann', '2', 'milk', '1.5'],
+  ]);
+  expect([nearest.rows, nearest.countsText()]).toEqual([2, '']);
+});
