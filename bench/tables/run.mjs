@@ -3,8 +3,8 @@
 // [--ids texts|numbers] [--before DIST] [--folder DIR]`. Makes one random graph as tables in CSV
 // and in Parquet and reads them in a process of its own each, without the check that ends an
 // import: seconds, seconds of processor time, and MB of the source for each of these. DIST is the
-// build of another revision (its `dist`), which takes its turns beside this one in the same run.
-// Medians of three; digests must agree.
+// build of another revision (its `dist`, with its native files beside it), which takes its turns
+// beside this one in the same run. Medians of three; digests must agree.
 import { spawnSync } from 'node:child_process';
 import {
   appendFileSync,
@@ -43,10 +43,9 @@ async function read(dist, format, source) {
   mkdirSync(folder);
   const choices = { featureDtype: null, directed: false, link: false, task: null, split: null };
   const later = { ignoredColumns: [], madeFeatures: null, randomSplit: null };
-  const { loadCore } = await import(pathToFileURL(resolve('dist/native/load.js')).href);
-  const { arrayCopyOpen, textRowsOpen, textRowsRead } = loadCore();
+  const { loadCore } = await import(pathToFileURL(resolve(dist, 'native/load.js')).href);
   const datasetValidate = async () => ({ problems: [], problemCount: 0 });
-  const native = { arrayCopyOpen, textRowsOpen, textRowsRead, datasetValidate };
+  const native = { ...loadCore(), datasetValidate };
   const begun = performance.now();
   const written = await readSource({
     ...{ id: 'wide', source, root: '', format, folder, native },

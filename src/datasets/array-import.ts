@@ -7,7 +7,7 @@ import { ByteProgress } from './byte-progress.ts';
 import { converterOf, OutOfRange, type StoredType } from './convert-array.ts';
 import { type CopyTask, copyArray, isCopyable } from './copy-array.ts';
 import { type ArrayName, arrayNames, arrayTypes, type DatasetFacts } from './dataset-writer.ts';
-import { EdgeSorter, type SortedRows } from './edge-sorter.ts';
+import { EdgeSorter, type SortedRows, sideBySide } from './edge-sorter.ts';
 import { BadWeights } from './edge-weights.ts';
 import { ElementReader } from './element-reader.ts';
 import { featureNamesProblem } from './feature-names.ts';
@@ -316,7 +316,7 @@ export class ArrayImport {
     weightSource: NpySource | null,
     { numNodes, numEdges }: { readonly numNodes: number | undefined; readonly numEdges: number },
   ): Promise<void> {
-    const { writer, problems } = this.#context;
+    const { writer, problems, native } = this.#context;
     if (numNodes === undefined) {
       const isGiven = this.#set.nameOf('labels') !== null || this.#set.nameOf('features') !== null;
       const why = 'without labels and features nobody knows how many nodes there are';
@@ -324,10 +324,10 @@ export class ArrayImport {
       return;
     }
     const isWeighted = weightSource !== null;
-    const { folder } = writer;
+    const rule = { keep: 'ALL', bothWays: false, folder: writer.folder } as const;
     const sorter = this.#set.isTable
       ? tableSorter(this.#context, numNodes, isWeighted)
-      : new EdgeSorter({ numNodes, isWeighted, folder, keep: 'ALL', bothWays: false });
+      : new EdgeSorter(native, { numNodes, isWeighted, ...rule });
     // The lower row lies behind the whole upper one, so that the array is open twice.
     const second = await this.#set.open('edge_index');
     let edgeOfBad = '';
@@ -354,9 +354,8 @@ export class ArrayImport {
           const [source = 0, target = 0] = ends.map((ids) => ids[bad.index - done]);
           edgeOfBad ||= ` (the edge from ${source} to ${target})`;
         }
-        for (let edge = 0; edge < count; edge += 1) {
-          sorter.add(ends[0][edge] ?? 0, ends[1][edge] ?? 0, of?.[edge]);
-        }
+        const block = { ends: sideBySide(...ends), weights: of ?? null };
+        sorter.addAll({ ...block, lines: new Uint32Array(), firstLine: 0 });
         await sorter.settle();
         this.#progress.advance(2 * count);
       }

@@ -42,6 +42,26 @@ export async function* fileChunks(
 }
 
 /**
+ * The bytes of a file in blocks of `bytes`, in one place that is filled again and again: each is
+ * valid until the next one. Throws ImportFailure as `fileChunks` does.
+ */
+export async function* fileBlocks(path: string, bytes: number): AsyncGenerator<Uint8Array> {
+  const file = await openSource(path);
+  const place = Buffer.allocUnsafeSlow(bytes);
+  try {
+    for (;;) {
+      const { bytesRead } = await file.read(place, 0, bytes, null).catch((error: unknown) => {
+        throw unreadable(path, error);
+      });
+      if (bytesRead === 0) return;
+      yield place.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+/**
  * The lines of a file of text, without their ends. Throws ImportFailure as `fileChunks` does, and
  * where a line has more than `lineMax` characters.
  */

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { basename } from 'node:path';
 import { TextDecoder } from 'node:util';
-import { fileChunks, openSource } from './byte-streams.ts';
-import { textBytes } from './packed-text.ts';
+import { fileBlocks, fileChunks, openSource } from './byte-streams.ts';
+import { packingOf, textBytes } from './packed-text.ts';
 import { badFile } from './problems.ts';
 
 /** One record of a CSV file (RFC 4180), or why it is none. */
@@ -17,7 +17,7 @@ export interface CsvRow {
 /** Rows with many features are long; beyond this a quote was not closed. */
 const recordCharsMax = 16 << 20;
 /** What native code reads at once: so few rows that what they are made of is soon gone again. */
-const pieceBytes = 1 << 19;
+const pieceBytes = 1 << 20;
 /** Rows that tell how fields are separated. */
 const sniffedRows = 50;
 const byteOrderMark = '\ufeff';
@@ -93,9 +93,13 @@ export class CsvFile {
     if (last.length > 0) yield last;
   }
 
-  /** Its text as bytes, unpacked, in pieces of half a MiB or more. */
+  /** Its text as bytes, unpacked, in pieces of some size; each is valid until the next one. */
   async *pieces(): AsyncGenerator<Uint8Array> {
     this.#read = 0;
+    if (packingOf(this.name) === null) {
+      yield* textBytes(this.name, this.#counted(fileBlocks(this.#path, pieceBytes)));
+      return;
+    }
     let waiting: Uint8Array[] = [];
     let bytes = 0;
     for await (const chunk of textBytes(this.name, this.#chunks())) {
@@ -109,8 +113,12 @@ export class CsvFile {
     if (bytes > 0) yield Buffer.concat(waiting, bytes);
   }
 
-  async *#chunks(): AsyncGenerator<Uint8Array> {
-    for await (const chunk of fileChunks(this.#path)) {
+  #chunks(): AsyncGenerator<Uint8Array> {
+    return this.#counted(fileChunks(this.#path));
+  }
+
+  async *#counted(chunks: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
+    for await (const chunk of chunks) {
       this.#signal.throwIfAborted();
       this.#read += chunk.length;
       yield chunk;

@@ -51,12 +51,16 @@ async function edgesByBlocks(
   columns: EdgeColumns,
   ids: NodeIds | null,
 ): Promise<EdgeSorter | null> {
-  const blocks = ids === null ? null : await table.edgeBlocks(columns, ids);
-  if (blocks === null) return null;
-  const sorter = tableSorter(context, ids?.size ?? 1, columns.weight >= 0);
+  if (ids === null) return null;
+  const sorter = tableSorter(context, ids.size, columns.weight >= 0);
   try {
+    const blocks = await table.edgeBlocks(columns, ids, sorter);
+    if (blocks === null) {
+      await sorter.close();
+      return null;
+    }
     for await (const block of blocks) {
-      sorter.addAll(block);
+      if (block !== null && !sorter.addAll(block)) throw new NeedsRows('an end that is no node');
       await sorter.settle();
       tellRead(context, table, sorter);
     }

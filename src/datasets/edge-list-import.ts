@@ -92,7 +92,7 @@ async function labelledEnds(
   path: string | null,
 ): Promise<Read> {
   const labels = path === null ? null : await labelsIn(context, path);
-  const names = new NodeIds();
+  const names = new NodeIds(context.native);
   const add = (id: string) => {
     if (names.numberOf(id) === undefined) names.add(id);
   };

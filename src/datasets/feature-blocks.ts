@@ -25,9 +25,23 @@ interface BlockRow {
   readonly fields: readonly Field[];
 }
 
+/** Nodes by columns: all of them are as they should be, as far as one row tells. */
+export interface CodedRows {
+  readonly numRows: number;
+  /** Whole numbers, or texts by line feeds. */
+  readonly ids: Uint32Array | string;
+  /** For each column, by its position: a number a row, the same for the same text. */
+  readonly codes: ReadonlyMap<number, Uint32Array>;
+  /** What codes mean; another one in each part of a table. */
+  readonly texts: ReadonlyMap<number, readonly string[]>;
+  readonly rowAt: (row: number) => BlockRow;
+}
+
 export interface FeatureBlock {
   /** With the fields that are no features. */
-  readonly rows: readonly BlockRow[];
+  readonly rows: () => readonly BlockRow[];
+  /** The same by columns; null where they come as rows only. */
+  readonly coded: CodedRows | null;
   /** [rows, features]. */
   readonly features: Float32Array;
 }
@@ -82,10 +96,8 @@ export async function* featureBlocks(
           const at = index === 0 ? wanted.fields.length : 0;
           return featuresOf(chunk, at, groups[index]?.width ?? 0);
         });
-        yield {
-          rows: rowsIn(first, wanted.fields, rows),
-          features: joined(features, wanted, first),
-        };
+        const own = rowsIn(first, wanted.fields, rows);
+        yield { rows: () => own, coded: null, features: joined(features, wanted, first) };
         rows += first.rowCount;
       }
     }

@@ -7,12 +7,13 @@ import { formatCount } from './problems.ts';
 
 /** For a table of edges: each once, in both directions unless the user says `directed`. */
 export function tableSorter(
-  { writer, directed }: ImportContext,
+  { writer, directed, native }: ImportContext,
   numNodes: number,
   isWeighted: boolean,
 ): EdgeSorter {
   const { folder } = writer;
-  return new EdgeSorter({ numNodes, isWeighted, folder, keep: 'ONCE', bothWays: !directed });
+  const rule = { keep: 'ONCE', bothWays: !directed } as const;
+  return new EdgeSorter(native, { numNodes, isWeighted, folder, ...rule });
 }
 
 /** Rows as they pass by. */

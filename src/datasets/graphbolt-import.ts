@@ -163,7 +163,7 @@ function arraysOf(context: ImportContext, described: Described, labels: Labels):
 async function writeCsv(context: ImportContext, path: string, numNodes: number): Promise<void> {
   const { folder } = context.writer;
   const rule = { isWeighted: false, keep: 'ALL', bothWays: false } as const;
-  const sorter = new EdgeSorter({ numNodes, folder, ...rule });
+  const sorter = new EdgeSorter(context.native, { numNodes, folder, ...rule });
   await writePairs(context, path, { sorter, numNodes });
 }
 

@@ -1,6 +1,8 @@
 import type { ImportChoices } from '../records/dataset-record.ts';
 import type { ArrayCopier } from './copy-array.ts';
 import type { DatasetFacts, DatasetWriter } from './dataset-writer.ts';
+import type { NativeSorter } from './edge-sorter.ts';
+import type { NativeIds } from './node-ids.ts';
 import type { NoticeList } from './notices.ts';
 import type { ProblemList } from './problems.ts';
 import type { TextReader } from './text-batches.ts';
@@ -8,11 +10,14 @@ import type { TextReader } from './text-batches.ts';
 /** Tells how far an import is: 0 to 1, and what it is doing, for people. */
 export type ReportProgress = (fraction: number, message: string) => void;
 
+/** What importers need of native code. */
+export type ImportNative = ArrayCopier & TextReader & NativeSorter & NativeIds;
+
 /** What an importer works with. */
 export interface ImportContext extends ImportChoices {
   /** A file or folder on this host. */
   readonly source: string;
-  readonly native: ArrayCopier & TextReader;
+  readonly native: ImportNative;
   readonly writer: DatasetWriter;
   /** Files whose elements were found right as they passed by: the importer adds them. */
   readonly checked: Set<string>;

@@ -5,7 +5,7 @@ import type { Problem } from '../records/dataset-record.ts';
 import { fileLines } from './byte-streams.ts';
 import { firstNames, secondNames } from './edge-columns.ts';
 import { openEdgeList } from './edge-list-rows.ts';
-import { NodeIds } from './node-ids.ts';
+import { type NativeIds, NodeIds } from './node-ids.ts';
 import { formatNpyHeader, npyIntegers, openNpyFile } from './npy.ts';
 import { NumberList } from './number-list.ts';
 import { ParquetFile } from './parquet-reader.ts';
@@ -33,12 +33,12 @@ export interface PairsFound {
 const problemsMax = 20;
 
 /** Rejects with the system's error where the pairs cannot be written. */
-export async function listPairs(options: PairsOptions): Promise<PairsFound> {
+export async function listPairs(options: PairsOptions, native: NativeIds): Promise<PairsFound> {
   const { file, names, numNodes, output } = options;
   const problems: Problem[] = [];
   let ends: Uint32Array = new Uint32Array();
   try {
-    const nodes = new KnownNodes(names === null ? null : await idsIn(names), numNodes);
+    const nodes = new KnownNodes(names === null ? null : await namedIds(names, native), numNodes);
     const found = new Ends(file, nodes, problems);
     if (file.endsWith('.npy')) await readArray(file, found);
     else if (file.endsWith('.parquet')) await readParquet(file, found);
@@ -58,8 +58,9 @@ export async function listPairs(options: PairsOptions): Promise<PairsFound> {
   return { pairs, problems };
 }
 
-async function idsIn(names: string): Promise<NodeIds> {
-  const ids = new NodeIds();
+/** The nodes of a file with a name a line. */
+async function namedIds(names: string, native: NativeIds): Promise<NodeIds> {
+  const ids = new NodeIds(native);
   for await (const name of fileLines(names)) ids.add(name);
   return ids;
 }

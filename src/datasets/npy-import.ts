@@ -75,10 +75,13 @@ export async function importTableFolder(context: ImportContext): Promise<Dataset
 const arraysShare = 0.5;
 
 /** The lines of `names.txt`, where there is one; else nodes are called by their numbers. */
-async function namedIds({ source, problems }: ImportContext, numNodes: number): Promise<NodeIds> {
+async function namedIds(
+  { source, problems, native }: ImportContext,
+  numNodes: number,
+): Promise<NodeIds> {
   const path = join(source, 'names.txt');
-  if (!existsSync(path)) return NodeIds.counted(numNodes);
-  const ids = new NodeIds();
+  if (!existsSync(path)) return NodeIds.counted(native, numNodes);
+  const ids = new NodeIds(native);
   let line = 0;
   for await (const name of fileLines(path)) {
     line += 1;

@@ -1,9 +1,9 @@
 import type { DuckDBDataChunk } from '@duckdb/node-api';
+import { type EdgeBlock, sideBySide } from './edge-sorter.ts';
 import { weightProblem } from './edge-weights.ts';
 import { NeedsRows } from './feature-blocks.ts';
-import type { NodeIds } from './node-ids.ts';
 import { isNumberType, isWholeType, type ParquetFile } from './parquet-reader.ts';
-import type { EdgeBlock, EdgeFields } from './table-blocks.ts';
+import type { EdgeFields } from './table-blocks.ts';
 
 /** Large Parquet files of edges whose ends are numbers of nodes, column by column. */
 
@@ -19,11 +19,13 @@ export function hasEdgeBlocks(
   return areWhole && (weight < 0 || isNumberType(types[weight] ?? ''));
 }
 
-/** Edges of a part, after `before` rows. Throws NeedsRows for an end or a weight that is none. */
+/**
+ * Edges of a part, after `before` rows; an end may be no node. Throws NeedsRows for a weight that
+ * is none.
+ */
 export async function* parquetEdges(
   file: ParquetFile,
   { source, target, weight }: EdgeFields,
-  ids: NodeIds,
   before: number,
 ): AsyncGenerator<EdgeBlock> {
   const node = (column: string) => `coalesce(TRY_CAST(${column} AS UINTEGER), ${noNode}::UINTEGER)`;
@@ -34,12 +36,11 @@ export async function* parquetEdges(
   ] as const;
   let rows = before;
   for await (const chunk of file.columnsAs(wanted)) {
-    const first = rows + 1;
     yield {
-      sources: nodesOf(chunk, 0, ids),
-      targets: nodesOf(chunk, 1, ids),
+      ends: sideBySide(nodesOf(chunk, 0), nodesOf(chunk, 1)),
       weights: weight < 0 ? null : weightsOf(chunk, 2),
-      lineOf: (edge) => first + edge,
+      lines: Uint32Array.from({ length: chunk.rowCount }, (_, edge) => edge),
+      firstLine: rows + 1,
     };
     rows += chunk.rowCount;
   }
@@ -51,11 +52,9 @@ interface NumberVector<Numbers> {
   readonly validity: { itemValid(row: number): boolean };
 }
 
-function nodesOf(chunk: DuckDBDataChunk, column: number, ids: NodeIds): Uint32Array {
+function nodesOf(chunk: DuckDBDataChunk, column: number): Uint32Array {
   const vector = chunk.getColumnVector(column) as unknown as NumberVector<Uint32Array>;
-  const nodes = vector.items.slice(0, chunk.rowCount);
-  for (const node of nodes) if (node >= ids.size) throw new NeedsRows('an end that is no node');
-  return nodes;
+  return vector.items.slice(0, chunk.rowCount);
 }
 
 function weightsOf(chunk: DuckDBDataChunk, column: number): Float32Array {

@@ -1,16 +1,14 @@
 import type { DatasetCounts, DatasetValidation } from '../native/contract.ts';
 import type { DatasetManifest, Problem } from '../records/dataset-record.ts';
 import { completeDataset } from './complete-dataset.ts';
-import type { ArrayCopier } from './copy-array.ts';
 import type { SourceImport, TaskWatch } from './data-tasks.ts';
 import { DatasetWriter, type DatasetWritten } from './dataset-writer.ts';
 import { importers } from './detect-format.ts';
-import type { ImportContext } from './import-context.ts';
+import type { ImportContext, ImportNative } from './import-context.ts';
 import { NoticeList } from './notices.ts';
 import { ProblemList } from './problems.ts';
 import { withinRoot } from './source-root.ts';
 import { tellUnreadLinks } from './target-links.ts';
-import type { TextReader } from './text-batches.ts';
 
 /** The native check of every element of a dataset. */
 export interface NativeValidator {
@@ -23,7 +21,7 @@ export interface NativeValidator {
 }
 
 /** What reading a source needs of native code. */
-export type NativeReader = NativeValidator & ArrayCopier & TextReader;
+export type NativeReader = NativeValidator & ImportNative;
 
 /** What an import works with. */
 interface SourceOptions extends SourceImport, TaskWatch {

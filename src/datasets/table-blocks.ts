@@ -1,4 +1,5 @@
 import type { TextBatch } from '../native/contract.ts';
+import type { EdgeBlock } from './edge-sorter.ts';
 import { type FeatureBlock, NeedsRows } from './feature-blocks.ts';
 import type { NodeIds } from './node-ids.ts';
 import { type Field, featureOf, parseNumber } from './table-columns.ts';
@@ -10,26 +11,31 @@ interface BlockRow {
   readonly fields: readonly Field[];
 }
 
-/** Columns that are read, by their positions in the table, ascending. */
-interface ReadColumns {
-  readonly texts: readonly number[];
-  readonly numbers: readonly number[];
-  /** What folders say for every row, behind the others. */
-  readonly folders: readonly (readonly [number, string])[];
-}
-
 /** Rows that are not plain, by their places in the batch; their fields are whole and are texts. */
 export type OddRows = ReadonlyMap<number, BlockRow>;
 
-export function featureBlock(batch: TextBatch, columns: ReadColumns, odd: OddRows): FeatureBlock {
-  const texts = batch.texts.map((text) => text.split('\n'));
-  const rows: BlockRow[] = [];
-  for (let row = 0; row < batch.numRows; row += 1) {
-    const fields: Field[] = [];
-    for (const [index, at] of columns.texts.entries()) fields[at] = texts[index]?.[row] ?? '';
-    for (const [at, value] of columns.folders) fields[at] = value;
-    rows.push(odd.get(row) ?? { line: batch.firstLine + (batch.lines[row] ?? 0), fields });
-  }
+/** Columns that are read, by their positions in the table, ascending. */
+export interface ReadColumns {
+  readonly texts: readonly number[];
+  /** Of whole numbers and of codes. */
+  readonly wholes: readonly number[];
+  readonly numbers: readonly number[];
+}
+
+/** What a batch of nodes has: rows are made of it where somebody asks for them. */
+export interface ReadNodes {
+  readonly batch: TextBatch;
+  readonly odd: OddRows;
+  /** The texts of each column of codes so far, by its position; of one of whole numbers none. */
+  readonly coded: ReadonlyMap<number, readonly string[]>;
+  /** What folders say for every row, behind the others. */
+  readonly folders: readonly (readonly [number, string])[];
+  /** What becomes of a row's fields. */
+  readonly made: (row: BlockRow) => BlockRow;
+}
+
+export function featureBlock(read: ReadNodes, columns: ReadColumns, id: number): FeatureBlock {
+  const { batch, odd } = read;
   const features = batch.numbers;
   for (const [row, { fields }] of odd) {
     const begin = row * columns.numbers.length;
@@ -39,16 +45,45 @@ export function featureBlock(batch: TextBatch, columns: ReadColumns, odd: OddRow
       features[begin + index] = value;
     }
   }
-  return { rows, features };
+  const rowAt = rowsOf(read, columns);
+  const rows = () => Array.from({ length: batch.numRows }, (_, row) => rowAt(row));
+  const areCoded = odd.size === 0 && columns.texts.every((at) => at === id);
+  if (!areCoded || batch.numRows === 0) return { rows, coded: null, features };
+  const codes = new Map<number, Uint32Array>();
+  for (const [index, at] of columns.wholes.entries()) {
+    codes.set(at, everyOf(batch.wholes, columns.wholes.length, index));
+  }
+  const ids = codes.get(id) ?? batch.texts[0] ?? '';
+  return {
+    rows,
+    coded: { numRows: batch.numRows, ids, codes, texts: read.coded, rowAt },
+    features,
+  };
 }
 
-/** Edges by columns: all of them are right. */
-export interface EdgeBlock {
-  readonly sources: Uint32Array;
-  readonly targets: Uint32Array;
-  /** Null where edges have none. */
-  readonly weights: Float32Array | null;
-  readonly lineOf: (edge: number) => number;
+function rowsOf(read: ReadNodes, columns: ReadColumns): (row: number) => BlockRow {
+  const { batch, odd, coded, folders, made } = read;
+  const { wholes, texts, firstLine, lines } = batch;
+  let cut: readonly (readonly string[])[] | null = null;
+  return (row) => {
+    cut ??= texts.map((text) => text.split('\n'));
+    const fields: Field[] = [];
+    for (const [index, at] of columns.texts.entries()) fields[at] = cut[index]?.[row] ?? '';
+    for (const [index, at] of columns.wholes.entries()) {
+      const whole = wholes[row * columns.wholes.length + index] ?? 0;
+      const codes = coded.get(at);
+      fields[at] = codes === undefined ? String(whole) : (codes[whole] ?? '');
+    }
+    for (const [at, value] of folders) fields[at] = value;
+    return odd.get(row) ?? made({ line: firstLine + (lines[row] ?? 0), fields });
+  };
+}
+
+function everyOf(values: Uint32Array, step: number, from: number): Uint32Array {
+  if (step === 1) return values;
+  const found = new Uint32Array(values.length / step);
+  for (let at = 0; at < found.length; at += 1) found[at] = values[at * step + from] ?? 0;
+  return found;
 }
 
 /** Columns of ends and of weights, by their positions; -1: there are no weights. */
@@ -64,33 +99,14 @@ export function edgeBlock(
   ids: NodeIds,
   odd: OddRows,
 ): EdgeBlock {
-  const { numRows, wholes, lines, firstLine } = batch;
-  // Columns of one kind stand in the order of the table.
-  const order = source < target ? [0, 1] : [1, 0];
-  const [sources, targets] = order.map((index) => {
-    const nodes = new Uint32Array(numRows);
-    if (wholes.length > 0) {
-      for (let row = 0; row < numRows; row += 1) {
-        const node = wholes[2 * row + index] ?? 0;
-        if (node >= ids.size) throw new NeedsRows('an end that is no node');
-        nodes[row] = node;
-      }
-    } else if (numRows > 0) {
-      const texts = (batch.texts[index] ?? '').split('\n');
-      for (const [row, text] of texts.entries()) {
-        if (!odd.has(row)) nodes[row] = nodeOf(text, ids);
-      }
-    }
-    return nodes;
-  });
-  if (sources === undefined || targets === undefined) throw new NeedsRows('no ends');
+  const { wholes: ends, lines, firstLine } = batch;
   const weights = weight < 0 ? null : batch.numbers;
   for (const [row, { fields }] of odd) {
-    sources[row] = nodeOf(fields[source], ids);
-    targets[row] = nodeOf(fields[target], ids);
+    ends[2 * row] = nodeOf(fields[source], ids);
+    ends[2 * row + 1] = nodeOf(fields[target], ids);
     if (weights !== null) weights[row] = weightOf(fields[weight] ?? '');
   }
-  return { sources, targets, weights, lineOf: (edge) => firstLine + (lines[edge] ?? 0) };
+  return { ends, weights, lines, firstLine };
 }
 
 function nodeOf(field: Field | undefined, ids: NodeIds): number {

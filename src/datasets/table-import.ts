@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { ignoredColumns } from './column-names.ts';
 import type { DatasetFacts } from './dataset-writer.ts';
 import { edgeColumns, importEdges } from './edge-import.ts';
-import { NeedsRows } from './feature-blocks.ts';
+import { type CodedRows, type FeatureBlock, NeedsRows } from './feature-blocks.ts';
 import { firstOf } from './feature-names.ts';
 import { float16Max } from './float16.ts';
 import { type ImportContext, part } from './import-context.ts';
@@ -135,10 +135,7 @@ export interface Nodes {
 }
 
 /** A batch of rows, and their features where they come as numbers already. */
-interface NodeBatch {
-  readonly rows: readonly TableRow[];
-  readonly features: Float32Array | null;
-}
+type NodeBatch = Omit<FeatureBlock, 'features'> & { readonly features: Float32Array | null };
 
 export async function readNodes(
   context: ImportContext,
@@ -167,7 +164,9 @@ export async function readNodes(
     }
   }
   const rows = async function* (): AsyncGenerator<NodeBatch> {
-    for await (const batch of table.batches()) yield { rows: batch, features: null };
+    for await (const batch of table.batches()) {
+      yield { rows: () => batch, coded: null, features: null };
+    }
   };
   return await new NodeReader(context, table, columns, features).read(rows(), width);
 }
@@ -178,7 +177,7 @@ class NodeReader {
   readonly #columns: NodeColumns;
   readonly #features: FeatureColumns;
   readonly #splits: NodeSplits;
-  readonly #ids = new NodeIds();
+  readonly #ids: NodeIds;
 
   constructor(
     context: ImportContext,
@@ -191,6 +190,7 @@ class NodeReader {
     this.#columns = columns;
     this.#features = features;
     this.#splits = new NodeSplits(table, columns);
+    this.#ids = new NodeIds(context.native);
   }
 
   /** Reads `batches` to their end; features are `width` numbers a row. */
@@ -200,9 +200,11 @@ class NodeReader {
     const labelled = { table, columns: this.#columns.labels, task, writer, notices };
     let labels: TableLabels | null = null;
     const target = await this.#beginFeatures(width);
-    for await (const { rows, features } of batches) {
-      labels ??= await tableLabels({ ...labelled, first: rows });
-      for (const row of rows) this.#see(row, labels, features === null ? target : null);
+    for await (const { rows, coded, features } of batches) {
+      const all = coded === null ? rows() : [];
+      labels ??= await tableLabels({ ...labelled, first: all });
+      if (coded !== null) this.#seeColumns(coded, labels);
+      for (const row of all) this.#see(row, labels, features === null ? target : null);
       if (features !== null) await this.#write(features, target);
       await target?.flush(featureBlockValues);
       await labels.settle();
@@ -240,6 +242,24 @@ class NodeReader {
       this.#table.problem(row, what, 'that are in a split but have no label');
     }
     this.#splits.add(split, node);
+  }
+
+  /** Nodes without a problem; for any other NeedsRows is thrown. */
+  #seeColumns(coded: CodedRows, labels: TableLabels): void {
+    const { numRows, ids } = coded;
+    const first = this.#ids.size;
+    const added = typeof ids === 'string' ? this.#ids.addTexts(ids) : this.#ids.addWholes(ids);
+    if (added < numRows) throw new NeedsRows('an id that is none, or that was there');
+    const splitOf = this.#splits.ofColumns(coded);
+    const isLabelled = labels.ofColumns(coded);
+    const needsLabel = this.#columns.labels.length > 0;
+    for (let row = 0; row < numRows; row += 1) {
+      const hasLabel = isLabelled(row);
+      const split = splitOf(row);
+      if (split === null) continue;
+      if (!hasLabel && needsLabel) throw new NeedsRows('a split without a label');
+      this.#splits.add(split, first + row);
+    }
   }
 
   #parse(row: TableRow, target: FeatureRows): void {
@@ -297,6 +317,23 @@ class NodeSplits {
 
   add(split: SplitName, node: number): void {
     this.#nodes[split].push(node);
+  }
+
+  /** The same by rows of columns. */
+  ofColumns({ codes, texts, rowAt }: CodedRows): (row: number) => SplitName | null {
+    const { split, masks } = this.#columns;
+    const own = codes.get(split);
+    if (masks.length > 0) return (row) => this.of(rowAt(row));
+    if (own === undefined) return () => null;
+    const known = (texts.get(split) ?? []).map((text) => this.#known.get(text));
+    return (row) => {
+      const code = own[row] ?? 0;
+      const found = known[code];
+      if (found !== undefined) return found;
+      const named = this.of(rowAt(row));
+      known[code] = named;
+      return named;
+    };
   }
 
   of(row: TableRow): SplitName | null {

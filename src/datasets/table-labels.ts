@@ -1,5 +1,6 @@
 import type { DatasetTask } from '../records/dataset-record.ts';
 import type { DatasetWriter } from './dataset-writer.ts';
+import type { CodedRows } from './feature-blocks.ts';
 import { vectorSource } from './given-array.ts';
 import {
   classExpected,
@@ -36,6 +37,8 @@ export interface StoredLabels extends LabelsWritten {
 export interface TableLabels {
   /** Takes the next node's label; answers whether one is known. What is wrong becomes a problem. */
   push(row: Row): boolean;
+  /** Takes labels of nodes by columns: to be called for each row, in their order. */
+  ofColumns(coded: CodedRows): (row: number) => boolean;
   /** To be awaited after each batch. */
   settle(): Promise<void>;
   /** After the last row: what can only be said of all. */
@@ -107,6 +110,8 @@ class ClassColumn implements TableLabels {
   readonly #nothings = new Map<string, number>();
   #kind: 'number' | 'text' | null = null;
   #hasFraction = false;
+  /** Classes by codes of a part's texts. */
+  #classes: { readonly texts: CodedRows['texts']; readonly of: number[] } | null = null;
   /** More texts than a model can tell apart. */
   #isTooMany = false;
   /** Numbers that are no classes: problems, unless all are numbers to learn. */
@@ -138,6 +143,28 @@ class ClassColumn implements TableLabels {
     this.#table.problem(row, `has the label '${shown(text)}', ${what}`);
     this.#put(none);
     return true;
+  }
+
+  ofColumns({ codes, texts, rowAt }: CodedRows): (row: number) => boolean {
+    const own = codes.get(this.#at);
+    if (own === undefined) return (row) => this.push(rowAt(row));
+    // A text that is a class once is one wherever it stands; what else there is goes its own way.
+    if (this.#classes?.texts !== texts) this.#classes = { texts, of: [] };
+    const classes = this.#classes.of;
+    return (row) => {
+      const code = own[row] ?? 0;
+      const known = classes[code];
+      if (known !== undefined && this.#numbers === null) {
+        this.#values.push(known);
+        return known !== none;
+      }
+      const before = this.#values.length;
+      const isKnown = this.push(rowAt(row));
+      const value = this.#values.at(before);
+      const isRepeated = value >= 0 || texts.get(this.#at)?.[code] === '';
+      if (this.#values.length > before && isRepeated) classes[code] = value;
+      return isKnown;
+    };
   }
 
   #classOf(row: Row, text: string): number {
@@ -238,6 +265,7 @@ class ClassColumn implements TableLabels {
 /** Labels of a table that says none: completeDataset writes what stands for them. */
 const noLabels: TableLabels = {
   push: () => false,
+  ofColumns: () => () => false,
   settle: async () => {},
   addProblems: () => {},
   store: async () => ({
@@ -286,6 +314,10 @@ class LabelRows implements TableLabels {
       isKnown ||= !Number.isNaN(value);
     }
     return isKnown;
+  }
+
+  ofColumns({ rowAt }: CodedRows): (row: number) => boolean {
+    return (row) => this.push(rowAt(row));
   }
 
   #fieldsOf(row: Row): readonly Field[] {

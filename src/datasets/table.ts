@@ -1,5 +1,6 @@
 import type { ColumnKind, TextBatch } from '../native/contract.ts';
 import { CsvFile, type CsvRow, cutRecord, type Separator } from './csv-reader.ts';
+import type { EdgeBlock, EdgeSorter } from './edge-sorter.ts';
 import {
   blocksBytesMin,
   type FeatureBlock,
@@ -13,16 +14,16 @@ import type { NodeIds } from './node-ids.ts';
 import { hasEdgeBlocks, parquetEdges } from './parquet-edges.ts';
 import { ParquetFile } from './parquet-reader.ts';
 import { badFile, formatCount, type ProblemList } from './problems.ts';
-import {
-  type EdgeBlock,
-  type EdgeFields,
-  edgeBlock,
-  featureBlock,
-  type OddRows,
-} from './table-blocks.ts';
-import type { Field } from './table-columns.ts';
+import { type EdgeFields, edgeBlock, featureBlock, type OddRows } from './table-blocks.ts';
+import { type Field, textOf } from './table-columns.ts';
 import { bytesOf, partsOf, type TablePart, tablePath } from './table-files.ts';
-import { batchesBytesMin, type TextReader, textBatches } from './text-batches.ts';
+import {
+  batchesBytesMin,
+  type EdgeTarget,
+  edgeBatches,
+  type TextReader,
+  textBatches,
+} from './text-batches.ts';
 
 /** A table of a source: a file of text, plain or packed, a Parquet file, or a folder of them. */
 
@@ -53,6 +54,13 @@ const listedOfCause = 3;
 const decimalComma = /^[+-]?\d*,\d+([eE][+-]?\d+)?$/;
 
 type TableContext = Pick<ImportContext, 'problems' | 'signal' | 'native'>;
+
+/** A batch of a part. */
+interface PartBatch extends Pick<TablePart, 'keys'> {
+  readonly batch: TextBatch;
+  readonly odd: OddRows;
+  readonly isFirst: boolean;
+}
 
 interface Cause {
   count: number;
@@ -173,8 +181,9 @@ export class Table {
   }
 
   /**
-   * The table in blocks of these features, of `width` numbers, and fields; null where it is to be
-   * read by rows. While blocks are read any problem throws NeedsRows.
+   * The table in blocks of these features, of `width` numbers, and fields, of which the first is
+   * the id; null where it is to be read by rows. While blocks are read any problem throws
+   * NeedsRows.
    */
   async blocks(
     fields: readonly number[],
@@ -184,7 +193,7 @@ export class Table {
     if (this.#made !== null) return null;
     if (this.isText) {
       const areOwn = this.#isLargeText() && features.every((at) => at < this.#own.length);
-      return areOwn ? this.#textFeatures(fields, features) : null;
+      return areOwn ? this.#textFeatures(fields, features, await this.first()) : null;
     }
     const types: (readonly string[])[] = [];
     for (const part of this.#parts) types.push((await this.#parquet(part)).types);
@@ -196,27 +205,32 @@ export class Table {
   }
 
   /**
-   * Edges by columns, with ends of `ids`; null where they are to be read by rows. While blocks are
+   * Edges by columns, with ends of `ids`, or where these are counted any numbers; null where they
+   * are to be read by rows. A block that is null went into the sorter by itself. While blocks are
    * read any problem throws NeedsRows.
    */
-  async edgeBlocks(columns: EdgeFields, ids: NodeIds): Promise<AsyncGenerator<EdgeBlock> | null> {
+  async edgeBlocks(
+    columns: EdgeFields,
+    ids: NodeIds,
+    sorter: EdgeSorter,
+  ): Promise<AsyncGenerator<EdgeBlock | null> | null> {
     const last = Math.max(columns.source, columns.target, columns.weight);
     if (last >= this.#own.length || this.#made !== null) return null;
-    if (this.isText) return this.#isLargeText() ? this.#textEdges(columns, ids) : null;
+    if (this.isText) return this.#isLargeText() ? this.#textEdges(columns, ids, sorter) : null;
     if (!ids.areCounted || bytesOf(this.#parts) < blocksBytesMin) return null;
     for (const part of this.#parts) {
       if (!hasEdgeBlocks(await this.#parquet(part), columns)) return null;
     }
-    return this.#parquetEdges(columns, ids);
+    return this.#parquetEdges(columns);
   }
 
-  async *#parquetEdges(columns: EdgeFields, ids: NodeIds): AsyncGenerator<EdgeBlock> {
+  async *#parquetEdges(columns: EdgeFields): AsyncGenerator<EdgeBlock> {
     this.#offsets.length = 0;
     let rows = 0;
     for (const [index, part] of this.#parts.entries()) {
       this.#offsets.push(rows);
       const file = await this.#parquet(part);
-      for await (const block of parquetEdges(file, columns, ids, rows)) {
+      for await (const block of parquetEdges(file, columns, rows)) {
         this.#fraction = (index + file.fraction) / this.#parts.length;
         yield block;
       }
@@ -231,41 +245,54 @@ export class Table {
   async *#textFeatures(
     fields: readonly number[],
     numbers: readonly number[],
+    first: readonly TableRow[],
   ): AsyncGenerator<FeatureBlock> {
-    const kinds = new Map<number, ColumnKind>([
-      ...numbers.map((at) => [at, 'NUMBER'] as const),
-      ...fields.map((at) => [at, 'TEXT'] as const),
-    ]);
     const own = this.#own.length;
-    const texts = fields.filter((at) => at < own).sort((a, b) => a - b);
-    const pointed = this.#numbers.filter((at) => kinds.get(at) === 'TEXT');
-    const made = (rows: FeatureBlock['rows']) =>
-      pointed.length === 0 ? rows : rows.map((row) => this.#withPoints(row, pointed));
-    for await (const { batch, odd, keys } of this.#textBatches(kinds)) {
+    const [id = -1, ...others] = fields;
+    const kinds = nodeKinds(fields, numbers, { first, own });
+    const columnsOf = (...wanted: readonly ColumnKind[]) =>
+      fields.filter((at) => wanted.includes(kinds.get(at) ?? 'SKIP')).sort((a, b) => a - b);
+    const columns = { texts: columnsOf('TEXT'), wholes: columnsOf('WHOLE', 'CODE'), numbers };
+    const codes = columnsOf('CODE');
+    const pointed = this.#numbers.filter((at) => others.includes(at));
+    const made = (row: TableRow) => (pointed.length === 0 ? row : this.#withPoints(row, pointed));
+    let coded = new Map<number, string[]>();
+    for await (const { batch, odd, keys, isFirst } of this.#textBatches(kinds, null)) {
+      if (isFirst) coded = new Map(codes.map((at) => [at, []]));
+      for (const [index, at] of codes.entries()) {
+        const more = (batch.coded[index] ?? '').split('\n').slice(0, -1);
+        for (const text of more) coded.get(at)?.push(text);
+      }
       const folders = keys.map(([, value], at) => [own + at, value] as const);
-      const { rows, features } = featureBlock(batch, { texts, numbers, folders }, odd);
-      yield { rows: made(rows), features };
+      yield featureBlock({ batch, odd, coded, folders, made }, columns, id);
     }
   }
 
-  async *#textEdges(columns: EdgeFields, ids: NodeIds): AsyncGenerator<EdgeBlock> {
-    const kind = ids.areCounted ? 'WHOLE' : 'TEXT';
+  async *#textEdges(
+    columns: EdgeFields,
+    ids: NodeIds,
+    sorter: EdgeSorter,
+  ): AsyncGenerator<EdgeBlock | null> {
+    const kind = ids.areCounted ? 'WHOLE' : 'ID';
     const kinds = new Map<number, ColumnKind>([
       [columns.source, kind],
       [columns.target, kind],
     ]);
     if (columns.weight >= 0) kinds.set(columns.weight, 'WEIGHT');
-    for await (const { batch, odd } of this.#textBatches(kinds)) {
-      yield edgeBlock(batch, columns, ids, odd);
+    const target = { sorter, ids: ids.texts, targetFirst: columns.target < columns.source };
+    for await (const { batch, odd } of this.#textBatches(kinds, target)) {
+      yield batch.taken ? null : edgeBlock(batch, columns, ids, odd);
     }
   }
 
-  /** Batches of all parts, by lines over all parts, with what is not plain in them. */
+  /**
+   * Batches of all parts, by lines over all parts, with what is not plain in them; a part's first
+   * one may have no row. Edges go to a target.
+   */
   async *#textBatches(
     kinds: ReadonlyMap<number, ColumnKind>,
-  ): AsyncGenerator<
-    Pick<TablePart, 'keys'> & { readonly batch: TextBatch; readonly odd: OddRows }
-  > {
+    target: EdgeTarget | null,
+  ): AsyncGenerator<PartBatch> {
     const separator = this.separator ?? ',';
     const columns = this.#own.map((_, at) => kinds.get(at) ?? 'SKIP');
     const options = { separator, header: true, decimalCommas: separator !== ',', columns };
@@ -275,15 +302,21 @@ export class Table {
       const offset = lines;
       this.#offsets.push(offset);
       const file = await CsvFile.open(part.path, this.#signal, { separator });
-      for await (const read of this.#trial(textBatches(this.#native, file, options))) {
+      let isFirst = true;
+      const batches =
+        target === null
+          ? textBatches(this.#native, file, options)
+          : edgeBatches(this.#native, file, options, { ...target, linesBefore: offset });
+      for await (const read of this.#trial(batches)) {
         const { header, broken } = read;
         if (header !== null) this.#checkColumns(`${part.name}:1`, columnsOf(header, separator));
         if (broken) throw new NeedsRows('no text, or one without an end');
         this.#fraction = (index + file.fraction) / this.#parts.length;
-        if (read.numRows === 0) continue;
+        if (read.numRows === 0 && !isFirst) continue;
         const batch = { ...read, firstLine: offset + read.firstLine };
-        lines = batch.firstLine + (batch.lines.at(-1) ?? 0);
-        yield { batch, odd: this.#oddRows(batch, part), keys: part.keys };
+        lines = offset + read.lastLine;
+        yield { batch, odd: this.#oddRows(batch, part), keys: part.keys, isFirst };
+        isFirst = false;
       }
     }
   }
@@ -422,6 +455,23 @@ export class Table {
     }
     return false;
   }
+}
+
+/** What native code reads of a table of nodes as: by columns, where few texts are in them. */
+function nodeKinds(
+  [id = -1, ...others]: readonly number[],
+  numbers: readonly number[],
+  { first, own }: { readonly first: readonly TableRow[]; readonly own: number },
+): ReadonlyMap<number, ColumnKind> {
+  const haveAll = (at: number, pattern: RegExp) =>
+    first.every(({ fields }) => pattern.test(textOf(fields[at] ?? '')));
+  const areFew = others.every((at) => at < own && haveAll(at, /^[^.]*$/));
+  const isWhole = areFew && haveAll(id, /^(0|[1-9]\d{0,8})$/);
+  return new Map<number, ColumnKind>([
+    ...numbers.map((at) => [at, 'NUMBER'] as const),
+    ...others.map((at) => [at, areFew ? 'CODE' : 'TEXT'] as const),
+    [id, isWhole ? 'WHOLE' : 'TEXT'],
+  ]);
 }
 
 /** A row of a part, with what the part's folders are called. */

@@ -1,5 +1,6 @@
-import type { CoreAddon, TextBatch, TextRowsOptions } from '../native/contract.ts';
+import type { CoreAddon, TextBatch, TextIdsHandle, TextRowsOptions } from '../native/contract.ts';
 import type { CsvFile } from './csv-reader.ts';
+import type { EdgeSorter } from './edge-sorter.ts';
 
 /** Large files of text, whose columns native code reads: all that is plain in them. */
 
@@ -14,7 +15,7 @@ export async function* textBatches(
   file: CsvFile,
   options: TextRowsOptions,
 ): AsyncGenerator<TextBatch> {
-  const rows = native.textRowsOpen(options);
+  const rows = native.textRowsOpen(options, null);
   let reading: Promise<TextBatch> | null = null;
   const read = (piece: Uint8Array, isLast: boolean) => {
     const next = native.textRowsRead(rows, piece, isLast);
@@ -29,4 +30,26 @@ export async function* textBatches(
   }
   if (reading !== null) yield await reading;
   yield await read(new Uint8Array(), true);
+}
+
+/** Where edges of a text go. */
+export interface EdgeTarget {
+  readonly sorter: EdgeSorter;
+  /** Those of columns of ID; null: ends are whole numbers. */
+  readonly ids: TextIdsHandle | null;
+  /** Its column stands before that of the source. */
+  readonly targetFirst: boolean;
+}
+
+/** The file in batches, whose plain ones were `taken` by the sorter. */
+export async function* edgeBatches(
+  native: TextReader,
+  file: CsvFile,
+  options: TextRowsOptions,
+  { sorter, ids, targetFirst, linesBefore }: EdgeTarget & { readonly linesBefore: number },
+): AsyncGenerator<TextBatch> {
+  const rows = native.textRowsOpen(options, ids);
+  const form = { targetFirst, linesBefore };
+  for await (const piece of file.pieces()) yield await sorter.read(rows, [piece, false], form);
+  yield await sorter.read(rows, [new Uint8Array(), true], form);
 }

@@ -2,7 +2,7 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileLines } from '../datasets/byte-streams.ts';
-import { NodeIds } from '../datasets/node-ids.ts';
+import { type NativeIds, NodeIds } from '../datasets/node-ids.ts';
 import type { LinkAsks } from '../native/contract.ts';
 import { quoted, shortest } from './table-text.ts';
 
@@ -19,6 +19,7 @@ export interface AnswerOptions {
   readonly asks: Exclude<LinkAsks, 'NOTHING'>;
   /** Pairs, or nodes. */
   readonly rows: number;
+  readonly native: NativeIds;
 }
 
 /** Names of the arrays that each writes. */
@@ -56,7 +57,7 @@ export async function* answerBlocks(
   options: AnswerOptions,
   report: (share: number) => void,
 ): AsyncGenerator<AnswerBlock> {
-  const ids = await idsOf(options.names);
+  const ids = await idsOf(options);
   const of = (nodes: readonly bigint[]): AnswerBlock =>
     ids === null ? [nodes] : [nodes, nodes.map((node) => ids.textOf(Number(node)))];
   const arrays = new Arrays(options.folder);
@@ -99,9 +100,9 @@ export async function writeAnswerCsv(
   }
 }
 
-async function idsOf(names: string | null): Promise<NodeIds | null> {
+async function idsOf({ names, native }: AnswerOptions): Promise<NodeIds | null> {
   if (names === null) return null;
-  const ids = new NodeIds();
+  const ids = new NodeIds(native);
   for await (const name of fileLines(names)) ids.add(name);
   return ids;
 }

@@ -90,11 +90,11 @@ async function answerOfInference(start: InferenceTask): Promise<TaskAnswer> {
     }
     case 'PAIRS': {
       const { listPairs } = await import('../datasets/list-pairs.ts');
-      return { role: start.role, value: await listPairs(start.options) };
+      return { role: start.role, value: await listPairs(start.options, loadCore()) };
     }
     default: {
       const { publishPredictions } = await import('./publish-predictions.ts');
-      const value = await publishPredictions(start.options, watchOf().progress);
+      const value = await publishPredictions(start.options, loadCore(), watchOf().progress);
       return { role: start.role, value };
     }
   }

@@ -6,6 +6,7 @@ import { fileWriter, ParquetWriter } from 'hyparquet-writer';
 import { syncFolder, writeFileAtomic } from '../base/atomic-file.ts';
 import { fileLines } from '../datasets/byte-streams.ts';
 import type { ReportProgress } from '../datasets/import-context.ts';
+import type { NativeIds } from '../datasets/node-ids.ts';
 import type { LinkAsks, OutputKind } from '../native/contract.ts';
 import type { DatasetTask } from '../spec/job-spec.ts';
 import {
@@ -58,13 +59,14 @@ const arrayNames = [
 /** Tried again, it makes the same. Rejects with the system's error. */
 export async function publishPredictions(
   options: PublishOptions,
+  native: NativeIds,
   progress: ReportProgress,
 ): Promise<Published> {
   const { folder, formats } = options;
   const hasArrays = formats.includes('NPY');
   await removeStrangers(folder);
   const isMissing = (name: string) => !existsSync(join(folder, name));
-  const answers = answersOf(options);
+  const answers = answersOf(options, native);
   if (formats.includes('PARQUET') && isMissing(parquetName)) {
     await (answers === null
       ? writeParquet(options, progress)
@@ -88,8 +90,11 @@ export async function publishPredictions(
   return { bytes };
 }
 
-function answersOf({ folder, names, asks, rows }: PublishOptions): AnswerOptions | null {
-  return asks === 'NOTHING' ? null : { folder, names, asks, rows };
+function answersOf(
+  { folder, names, asks, rows }: PublishOptions,
+  native: NativeIds,
+): AnswerOptions | null {
+  return asks === 'NOTHING' ? null : { folder, names, asks, rows, native };
 }
 
 function writeAnswers(answers: AnswerOptions, progress: ReportProgress): Promise<void> {

@@ -14,12 +14,8 @@ import {
 
 /** Large tables of text, which native code reads: the same datasets and messages as by rows. */
 
-const native = { ...trustingValidator(), ...textOf() };
-
-function textOf() {
-  const { textRowsOpen, textRowsRead } = loadCore();
-  return { textRowsOpen, textRowsRead };
-}
+const { datasetValidate } = trustingValidator();
+const native = { ...loadCore(), datasetValidate };
 
 /** A folder of files that may be in folders of it. */
 function filesIn(files: Readonly<Record<string, string | Uint8Array>>): string {
@@ -145,6 +141,60 @@ describe('a large table of text', () => {
     });
     expect(numbers('features.npy').slice(10, 16)).toEqual([1, -0.25, 0.75, 0, Math.fround(0.1), 0]);
     expect(numbers('indices.npy')).toEqual((await imported(plain)).numbers('indices.npy'));
+  });
+});
+
+/** Columns of nodes, of which native code makes something of its own each. */
+const kinds: Readonly<
+  Record<string, { head: string; id: (row: number) => string; rest: (row: number) => string }>
+> = {
+  'ids from 1, classes of texts': {
+    head: 'label,split',
+    id: (row) => String(row + 1),
+    rest: (row) => `${['red', 'green', '"b, l"'][row % 3]},${row % 5 === 0 ? 'test' : 'train'}`,
+  },
+  'ids that end as texts, labels that lack': {
+    head: 'label,split',
+    id: (row) => (row > 60_000 ? `n${row}` : String(row)),
+    rest: (row) => (row % 3 === 0 ? ',' : `${row % 7},${row % 2 === 0 ? 'val' : 'train'}`),
+  },
+  'masks, and a -1': {
+    head: 'label,train_mask,val_mask',
+    id: String,
+    rest: (row) => `${row % 6 === 5 ? -1 : row % 6},${row % 2 === 0 ? '1,0' : '0,'}`,
+  },
+  'numbers to learn, of which the first are whole': {
+    head: 'label,split',
+    id: (row) => `p/${row}`,
+    rest: (row) => `${row > 500 ? row / 16 : row},train`,
+  },
+  'several labels': {
+    head: 'label_a,label_b,split',
+    id: String,
+    rest: (row) => `${row % 2},${row % 3 === 0 ? 1 : 0},train`,
+  },
+  'no labels': { head: 'x', id: String, rest: (row) => String(row % 9) },
+};
+
+describe('a large table, by its columns', () => {
+  test.each(Object.keys(kinds))('with %s is as by rows', async (kind) => {
+    const { head, id, rest } = kinds[kind] ?? { head: '', id: String, rest: String };
+    const rows = Array.from({ length: rowCount }, (_, row) => {
+      return `${id(row)},${rest(row)},${(row * 7) % 1000}.5,${row % 11}`;
+    });
+    const files = {
+      'nodes.csv': lines(`id,${head},a,b`, rows),
+      'edges.csv': lines(ends, edgesOf(id)),
+    };
+    const { digest, notices, story } = await imported(files);
+    const byRows = await imported(files, { native: trustingValidator() });
+    expect([digest, notices]).toEqual([byRows.digest, byRows.notices]);
+    expect(story.columns).toEqual(byRows.story.columns);
+    const inFolders = {
+      ...inParts(`id,${head},a,b`, rows, 'nodes'),
+      'edges.csv': files['edges.csv'],
+    };
+    expect((await imported(inFolders)).digest).toBe(digest);
   });
 });
 

@@ -17,6 +17,7 @@ constexpr int kExactPower = 22;
 constexpr uint64_t kExactWhole = uint64_t{1} << 53;
 constexpr int kDigitsMax = 19;  // in 64 bits
 constexpr int kWholeDigitsMax = 10;
+constexpr size_t kRowsAtOnce = 1024;  // for which there is room
 
 constexpr std::array<double, kExactPower + 1> kPowers = [] {
   std::array<double, kExactPower + 1> powers{};
@@ -135,15 +136,20 @@ bool IsUtf8(std::string_view text) {
 
 }  // namespace
 
-TextRows::TextRows(TextRowsOptions options)
+TextRows::TextRows(TextRowsOptions options, std::shared_ptr<const TextIds> ids)
     : options_(std::move(options)),
+      ids_(std::move(ids)),
       separator_(options_.separator.empty() ? ',' : options_.separator[0]),
       header_is_due_(options_.header) {
   for (const ColumnKind kind : options_.columns) {
-    if (kind == ColumnKind::kWhole) ++num_wholes_;
+    const bool is_code = kind == ColumnKind::kCode;
+    if (is_code) codes_.emplace_back();
+    if (kind == ColumnKind::kId) ++num_ids_;
+    if (is_code || kind == ColumnKind::kWhole || kind == ColumnKind::kId) ++num_wholes_;
     if (kind == ColumnKind::kNumber || kind == ColumnKind::kWeight) ++num_numbers_;
     if (kind == ColumnKind::kText) row_texts_.emplace_back();
   }
+  told_.resize(codes_.size());
 }
 
 // Ends at the text's end: a closing quote, or what separates fields.
@@ -193,15 +199,16 @@ inline const char* TextRows::ReadText(const char* at, const char* end, bool quot
 }
 
 // Reads a row whose every field is plain; ends behind its newline, null where it is another one.
-const char* TextRows::ReadPlain(const char* at, const char* end, Row row) const {
+const char* TextRows::ReadPlain(const char* at, const char* end, Row row) {
+  auto codes = codes_.begin();
   const size_t num_columns = options_.columns.size();
   for (size_t column = 0; column < num_columns; ++column) {
     const bool quoted = *at == '"';
     at += quoted;
-    std::string_view skipped;
+    std::string_view text;
     switch (const ColumnKind kind = options_.columns[column]) {
       case ColumnKind::kSkip:
-        at = ReadText(at, end, quoted, &skipped);
+        at = ReadText(at, end, quoted, &text);
         break;
       case ColumnKind::kText:
         at = ReadText(at, end, quoted, row.texts++);
@@ -210,6 +217,15 @@ const char* TextRows::ReadPlain(const char* at, const char* end, Row row) const 
       case ColumnKind::kWeight:
         at = ReadNumber(at, end, kind, row.numbers++);
         break;
+      case ColumnKind::kId:
+        at = ReadText(at, end, quoted, row.ids++);
+        break;
+      case ColumnKind::kCode: {
+        at = ReadText(at, end, quoted, &text);
+        if (at == nullptr || text.size() > TextIds::kTextBytesMax) return nullptr;
+        *row.wholes++ = (codes++)->NumberOf(text);
+        break;
+      }
       case ColumnKind::kWhole: {
         const char* const begin = at;
         uint64_t whole = 0;
@@ -243,12 +259,18 @@ TextBatch TextRows::Read(std::string_view more, bool is_last) {
   batch.wholes.reserve(rows_before_ * num_wholes_);
   batch.numbers.reserve(rows_before_ * num_numbers_);
   const char* at = start;
+  size_t room = 0;  // for rows
   while (at < end) {
     const size_t rows = batch.num_rows;
-    batch.wholes.resize((rows + 1) * num_wholes_);
-    batch.numbers.resize((rows + 1) * num_numbers_);
+    if (rows == room) {
+      room += kRowsAtOnce;
+      batch.wholes.resize(room * num_wholes_);
+      batch.numbers.resize(room * num_numbers_);
+      row_ids_.resize(room * num_ids_);
+    }
     const Row row = {batch.wholes.data() + rows * num_wholes_,
-                     batch.numbers.data() + rows * num_numbers_, row_texts_.data()};
+                     batch.numbers.data() + rows * num_numbers_, row_texts_.data(),
+                     row_ids_.data() + rows * num_ids_};
     const bool is_plain = !header_is_due_ && !IsEmptyLine(at, end);
     const char* const next = is_plain ? ReadPlain(at, end, row) : nullptr;
     if (next != nullptr && (next <= end || is_last)) {
@@ -266,10 +288,38 @@ TextBatch TextRows::Read(std::string_view more, bool is_last) {
   rows_before_ = batch.num_rows + 1;
   batch.wholes.resize(batch.num_rows * num_wholes_);
   batch.numbers.resize(batch.num_rows * num_numbers_);
-  batch.broken = !IsUtf8({start, at}) || static_cast<size_t>(end - at) > kRecordBytesMax;
+  batch.broken =
+      !IsUtf8({start, at}) || static_cast<size_t>(end - at) > kRecordBytesMax || !FindIds(&batch);
+  for (size_t column = 0; column < codes_.size(); ++column) {
+    const TextIds& codes = codes_[column];
+    batch.broken = batch.broken || codes.size() > kCodesMax;
+    std::string& texts = batch.coded.emplace_back();
+    for (size_t& next = told_[column]; next < codes.size(); ++next) {
+      texts.append(codes.At(static_cast<uint32_t>(next))).push_back('\n');
+    }
+  }
   text_.pop_back();
   text_.erase(0, static_cast<size_t>(at - text_.data()));
   return batch;
+}
+
+bool TextRows::FindIds(TextBatch* batch) const {
+  const size_t count = batch->num_rows * num_ids_;
+  if (batch->odd.empty())
+    return ids_ == nullptr || ids_->FindAll({row_ids_.data(), count}, batch->wholes.data());
+  auto odd = batch->odd.begin();
+  for (size_t row = 0; row < batch->num_rows; ++row) {
+    if (odd != batch->odd.end() && *odd == row) {
+      ++odd;
+      continue;
+    }
+    for (size_t at = row * num_ids_; at < (row + 1) * num_ids_; ++at) {
+      const std::optional<uint32_t> found = ids_->Find(row_ids_[at]);
+      if (!found) return false;
+      batch->wholes[at] = *found;
+    }
+  }
+  return true;
 }
 
 // Adds the row at `at`. A plain one was read, and has no `record_end`.
@@ -287,14 +337,15 @@ void TextRows::Add(const char* at, const char* record_end, TextBatch* batch) {
     }
     batch->odd.push_back(static_cast<uint32_t>(batch->num_rows));
     batch->odd_rows.emplace_back(at, text_end);
-    std::fill_n(batch->wholes.end() - static_cast<std::ptrdiff_t>(num_wholes_), num_wholes_, 0);
-    std::fill_n(batch->numbers.end() - static_cast<std::ptrdiff_t>(num_numbers_), num_numbers_, 0);
+    std::fill_n(batch->wholes.data() + batch->num_rows * num_wholes_, num_wholes_, 0);
+    std::fill_n(batch->numbers.data() + batch->num_rows * num_numbers_, num_numbers_, 0);
   }
   for (size_t i = 0; i < row_texts_.size(); ++i) {
     if (batch->num_rows > 0) batch->texts[i].push_back('\n');
     if (record_end == nullptr) batch->texts[i].append(row_texts_[i]);
   }
   batch->lines.push_back(static_cast<uint32_t>(line - batch->first_line));
+  batch->last_line = line;
   ++batch->num_rows;
 }
 

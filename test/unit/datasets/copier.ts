@@ -8,15 +8,12 @@ import type {
   ArrayCopyOptions,
   TextRowsHandle,
 } from '../../../src/native/contract.ts';
+import { brokenBatch } from './plain-graph.ts';
 
 /** Native code for which nothing in a large text is plain, so that it is read by rows. */
 export const noText: TextReader = {
   textRowsOpen: () => ({}) as TextRowsHandle,
-  textRowsRead: async () => ({
-    ...{ numRows: 0, header: null, firstLine: 1, texts: [], oddRows: [], broken: true },
-    ...{ lines: new Uint32Array(), wholes: new Uint32Array(), odd: new Uint32Array() },
-    numbers: new Float32Array(),
-  }),
+  textRowsRead: async () => brokenBatch,
 };
 
 /** What native code does with an array, in the plainest way: native tests hold that to the same. */

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { listPairs } from '../../../src/datasets/list-pairs.ts';
 import { temporaryFolder } from '../../support/at-end.ts';
+import { plainIds } from './plain-graph.ts';
 import { folderOf, int64, npy } from './workbench.ts';
 
 /** A user's pairs, in every form, and what is wrong with them by their places. */
@@ -13,7 +14,7 @@ const output = join(folder, 'pairs.out.npy');
 async function listed(name: string, content: string | Uint8Array, names: string | null = null) {
   const file = join(folder, name);
   writeFileSync(file, content);
-  const found = await listPairs({ file, names, numNodes: 5, output });
+  const found = await listPairs({ file, names, numNodes: 5, output }, plainIds());
   const problems = found.problems.map(({ description }) => description);
   if (problems.length > 0) return { problems };
   const bytes = readFileSync(output);
@@ -69,6 +70,6 @@ describe('pairs', () => {
       ],
     });
     const missing = { file: join(folder, 'none.npy'), names: null, numNodes: 5, output };
-    expect((await listPairs(missing)).problems).toHaveLength(1);
+    expect((await listPairs(missing, plainIds())).problems).toHaveLength(1);
   });
 });

@@ -20,6 +20,7 @@ import type {
   Problem,
 } from '../../../src/records/dataset-record.ts';
 import { noText, plainCopier } from './copier.ts';
+import { plainIds, plainSorter } from './plain-graph.ts';
 
 /** What the tests of importers share: folders that go away, archives, and an import to try. */
 
@@ -188,6 +189,8 @@ export function trustingValidator(): NativeReader & {
   return {
     ...plainCopier(),
     ...noText,
+    ...plainSorter(),
+    ...plainIds(),
     checked,
     asked,
     datasetValidate: async (_folder, counts, names) => {

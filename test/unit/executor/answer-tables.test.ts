@@ -4,6 +4,7 @@ import { parquetReadObjects } from 'hyparquet';
 import { describe, expect, test } from 'vitest';
 import { publishPredictions } from '../../../src/executor/publish-predictions.ts';
 import { temporaryFolder } from '../../support/at-end.ts';
+import { plainIds } from '../datasets/plain-graph.ts';
 import { float32, int64, npy } from '../datasets/workbench.ts';
 
 /** Scores of pairs and nearest nodes as tables. */
@@ -26,7 +27,7 @@ async function published(
     ...{ folder: out, formats: ['NPY', 'CSV', 'PARQUET'] as const, outputs: [], asks },
     ...{ classNames: null, learnt: 'CLASSIFICATION' as const, facts: {}, ...more },
   };
-  await publishPredictions(options, () => undefined);
+  await publishPredictions(options, plainIds(), () => undefined);
   const bytes = readFileSync(join(out, 'predictions.parquet'));
   const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length);
   const { files } = JSON.parse(readFileSync(join(out, 'inference.json'), 'utf8'));

@@ -5,6 +5,7 @@ import { parquetReadObjects } from 'hyparquet';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { listTargets } from '../../../src/executor/list-targets.ts';
 import { publishPredictions } from '../../../src/executor/publish-predictions.ts';
+import { plainIds } from '../datasets/plain-graph.ts';
 import { int64, npy } from '../datasets/workbench.ts';
 
 /** Nodes by the ids of their dataset, in lists of what to predict and in predictions. */
@@ -84,6 +85,7 @@ describe('predictions', () => {
         classNames,
         learnt: 'CLASSIFICATION',
       },
+      plainIds(),
       () => undefined,
     );
     expect(readdirSync(out).sort()).toEqual([
@@ -146,6 +148,7 @@ describe('predictions', () => {
     const nothing = { asks: 'NOTHING' } as const;
     await publishPredictions(
       { ...wanted, ...more, ...nothing, facts: { layer: 1 } },
+      plainIds(),
       () => undefined,
     );
     expect(readFileSync(join(out, 'predictions.csv'), 'utf8')).toBe(

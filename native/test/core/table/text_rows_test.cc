@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -124,6 +125,32 @@ TEST_CASE("text rows: a text that is not UTF-8, or has no end of a record, is br
   }
   TextRows rows(options);
   CHECK(rows.Read(std::string(1, '"').append(TextRows::kRecordBytesMax, 'x'), false).broken);
+}
+
+TEST_CASE("text rows: ids are numbers of given texts, odd rows apart") {
+  const auto ids = std::make_shared<TextIds>();
+  for (const char* text : {"a", "b, c", "d"}) ids->Add(text);
+  TextRows rows(OptionsOf({kId, kSkip, kId}), ids);
+  const TextBatch batch = rows.Read("d,?,a\n\"b, c\",,\"d\"\n\"a\"\"\",1,a\na,2,a\n", true);
+  CHECK(batch.wholes == std::vector<uint32_t>{2, 0, 1, 2, 0, 0, 0, 0});
+  CHECK(batch.odd == std::vector<uint32_t>{2});
+  CHECK_FALSE(batch.broken);
+  CHECK(TextRows(OptionsOf({kId, kId}), ids).Read("a,e\n", true).broken);
+  CHECK(TextRows(OptionsOf({kId, kId}), ids).Read("a,e\n\"\"\"\",a\n", true).broken);
+}
+
+TEST_CASE("text rows: codes count the texts of each column, and are told once") {
+  TextRows rows(OptionsOf({kCode, kWhole, kCode}));
+  const TextBatch first = rows.Read("x,7,\ny,8,x\n", false);
+  CHECK(first.wholes == std::vector<uint32_t>{0, 7, 0, 1, 8, 1});
+  CHECK(first.coded == std::vector<std::string>{"x\ny\n", "\nx\n"});
+  const TextBatch second = rows.Read("y,9,z\n", true);
+  CHECK(second.wholes == std::vector<uint32_t>{1, 9, 2});
+  CHECK(second.coded == std::vector<std::string>{"", "z\n"});
+  CHECK(second.last_line == 3);
+  std::string many;
+  for (size_t at = 0; at <= TextRows::kCodesMax; ++at) many.append(std::to_string(at)).append("\n");
+  CHECK(ReadAll(OptionsOf({kCode}), many).broken);
 }
 
 }  // namespace

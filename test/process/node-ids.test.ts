@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { idProblem, NodeIds } from '../../../src/datasets/node-ids.ts';
-import { forAll, type Random } from '../../support/random.ts';
+import { idProblem, NodeIds } from '../../src/datasets/node-ids.ts';
+import { loadCore } from '../../src/native/load.ts';
+import { forAll, type Random } from '../support/random.ts';
 
 function linesOf(ids: NodeIds): string | null {
   const lines = ids.lines();
@@ -19,7 +20,7 @@ describe('node ids', () => {
   test('have the numbers that a map would give them', () => {
     forAll(200, (random) => {
       const texts = Array.from({ length: random.integer(0, 200) }, () => randomId(random));
-      const ids = new NodeIds();
+      const ids = new NodeIds(loadCore());
       const numbers = new Map<string, number>();
       for (const each of texts) {
         const isNew = !numbers.has(each);
@@ -37,7 +38,7 @@ describe('node ids', () => {
   });
 
   test('fill several chunks and grow the table', () => {
-    const ids = new NodeIds();
+    const ids = new NodeIds(loadCore());
     const nodes = 300_000;
     const idOf = (node: number) => `paper/${node}${node % 7 === 0 ? '-\u00e9' : ''}`;
     const numbers = Array.from({ length: nodes }, (_, node) => ids.add(idOf(node)));
@@ -54,7 +55,7 @@ describe('node ids', () => {
     expect(idProblem('a'.repeat(1024))).toBe(null);
     expect(idProblem('a'.repeat(1025))).toBe('of 1,025 characters, expected at most 1,024');
     expect(idProblem('a\nb')).toBe('with a line break');
-    const ids = new NodeIds();
+    const ids = new NodeIds(loadCore());
     expect(ids.add('\u20ac'.repeat(1024))).toBe(0);
     expect(ids.numberOf('\u20ac'.repeat(1024))).toBe(0);
     expect(ids.numberOf('\u20ac'.repeat(1025))).toBe(undefined);

@@ -1,17 +1,23 @@
 import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { EdgeSorter, type EdgeSorterOptions } from '../../../src/datasets/edge-sorter.ts';
-import { forAll, type Random } from '../../support/random.ts';
-import { makeFolder } from './workbench.ts';
+import {
+  EdgeSorter,
+  type EdgeSorterOptions,
+  type NativeSorter,
+} from '../../src/datasets/edge-sorter.ts';
+import { loadCore } from '../../src/native/load.ts';
+import { forAll, type Random } from '../support/random.ts';
+import { plainSorter } from '../unit/datasets/plain-graph.ts';
+import { makeFolder } from '../unit/datasets/workbench.ts';
 
 type Pairs = readonly (readonly [source: number, target: number, weight?: number])[];
 type Options = Partial<EdgeSorterOptions> & { readonly numNodes: number };
 
 /** Rows as lists of columns (and of weights), with what the sorter counted. */
-async function sorted(pairs: Pairs, given: Options) {
+async function sorted(pairs: Pairs, given: Options, native: NativeSorter = loadCore()) {
   const folder = makeFolder();
   const options = { isWeighted: false, keep: 'ONCE', bothWays: true, folder, ...given } as const;
-  const sorter = new EdgeSorter(options);
+  const sorter = new EdgeSorter(native, options);
   for (const [line, [source, target, weight]] of pairs.entries()) {
     sorter.add(source, target, weight, line);
     await sorter.settle();
@@ -96,7 +102,12 @@ function randomPairs(random: Random): { numNodes: number; pairs: Pairs } {
 }
 
 /** Runs each case with all edges in memory, and with so few that many runs lie on the disk. */
-const memories = [{}, { entriesMax: 7 }, { entriesMax: 1 }] as const;
+const memories = [
+  {},
+  { entriesMax: 7 },
+  { entriesMax: 7, memoryBytesMax: 0 },
+  { entriesMax: 1, memoryBytesMax: 100 },
+] as const;
 
 test('equals the plain way of doing it on random graphs, in memory and on the disk', async () => {
   const cases: { numNodes: number; pairs: Pairs }[] = [];
@@ -143,11 +154,47 @@ test('rows are read in groups that are no larger than what is held', async () =>
 
 test('names nodes beyond int32 in uint32', async () => {
   const numNodes = 2 ** 31 + 2;
-  const sorter = new EdgeSorter({
+  const sorter = new EdgeSorter(loadCore(), {
     ...{ numNodes, isWeighted: false, keep: 'ALL', bothWays: false, folder: makeFolder() },
   });
   sorter.add(2 ** 31 + 1, 0);
   const first = await sorter.rows().next();
   expect(first.value?.indices).toEqual(Uint32Array.of(2 ** 31 + 1));
   await sorter.close();
+});
+
+test('is the plain way of doing it, whatever the rule, where entries are many', async () => {
+  const cases: { numNodes: number; pairs: Pairs; rule: Partial<EdgeSorterOptions> }[] = [];
+  forAll(12, (random) => {
+    const numNodes = random.pick([3, 100, 5_000, 40_000]);
+    // Some nodes have many edges, so that there are repeats, conflicts, and rows of many entries.
+    const node = () =>
+      random.integer(0, random.chance(0.3) ? Math.min(2, numNodes - 1) : numNodes - 1);
+    const weight = () => random.integer(0, 1);
+    const count = random.integer(0, 20_000);
+    const pairs = Array.from({ length: count }, () => [node(), node(), weight()] as const);
+    const rule = {
+      ...{ isWeighted: random.chance(0.5), bothWays: random.chance(0.5) },
+      keep: random.pick(['ALL', 'ONCE'] as const),
+    };
+    cases.push({ numNodes, pairs, rule });
+  });
+  for (const { numNodes, pairs, rule } of cases) {
+    const expected = await sorted(pairs, { numNodes, ...rule }, plainSorter());
+    for (const memory of [{}, { entriesMax: 3_000, memoryBytesMax: 50_000 }]) {
+      const found = await sorted(pairs, { numNodes, ...rule, ...memory });
+      expect({ ...found, groups: 1 }).toEqual({ ...expected, groups: 1 });
+    }
+  }
+});
+
+test('adds nothing of a block of which an end is no node', async () => {
+  const options = { numNodes: 3, isWeighted: false, keep: 'ALL', bothWays: false } as const;
+  const sorter = new EdgeSorter(loadCore(), { ...options, folder: makeFolder() });
+  const block = { weights: null, lines: new Uint32Array(), firstLine: 0 };
+  expect(sorter.addAll({ ...block, ends: Uint32Array.of(0, 1, 2, 3) })).toBe(false);
+  expect(sorter.addAll({ ...block, ends: Uint32Array.of(0, 1, 2, 2) })).toBe(true);
+  const { value } = await sorter.rows().next();
+  expect([...(value?.indices ?? [])]).toEqual([0, 2]);
+  expect(sorter.edges).toBe(2);
 });
