@@ -23,13 +23,14 @@ let init = 0;
 beforeAll(async () => {
   if (!canRun) return;
   folder = mkdtempSync(join(tmpdir(), 'gnnd-systemd-'));
-  const script = join(repository, 'test', 'support', 'systemd.sh');
+  const script = (name: string) => join(repository, 'test', 'support', name);
   const namespaces = ['--mount', '--pid', '--fork', '--uts', '--ipc', '--cgroup', '--kill-child'];
   const graph = join(folder, 'graph');
   writeLargeGraph(graph, { numNodes: 20_000, degree: 8, features: 16 });
   const own = join(folder, 'machine');
   mkdirSync(own);
-  machine = spawn('unshare', [...namespaces, script, own, repository, graph]);
+  const prepared = [script('systemd-clone.sh'), repository, graph];
+  machine = spawn('unshare', [...namespaces, script('systemd.sh'), own, '/', ...prepared]);
   let said = '';
   for (const stream of [machine.stdout, machine.stderr]) {
     stream?.on('data', (chunk: Buffer) => {
