@@ -92,7 +92,7 @@ export interface QuestionOptions {
 }
 
 export interface PredictionOptions {
-  /** Of native/core/executor/prediction_files.h; empty: nothing is predicted. */
+  /** Of native/core/executor/chunk_files.h; empty: nothing is predicted. */
   readonly folder: string;
   /** Of the model. */
   readonly task: DatasetTask;
