@@ -99,7 +99,8 @@ function compare(daemon, folder, source) {
       aside_s: runs.map(({ gnnd }) => gnnd.aside),
     });
     process.stdout.write(
-      `${dataset} ${type}: test gnnd ${row.gnnd_test.toFixed(1)}, peer ${row.peer_test.toFixed(1)}; ` +
+      `${dataset} ${type}: ` +
+        `test gnnd ${row.gnnd_test.toFixed(1)}, peer ${row.peer_test.toFixed(1)}; ` +
         `seconds to the goal gnnd ${show(row.gnnd_s)}, peer ${show(row.peer_s)}; ` +
         `to the end gnnd ${show(row.gnnd_all_s)}, peer ${show(row.peer_all_s)}; ` +
         `gnnd's set-up and end ${show(row.aside_s)}\n`,

@@ -98,7 +98,7 @@ function resolveOrThrow(
     const choices = {
       standardize: standardizeText(input, spec, context),
       precision: precisionText(input, spec, context),
-      schedule: scheduleText(input, spec, itemsOf(spec, context)),
+      schedule: scheduleText(input, spec, { ...context, items: itemsOf(spec, context) }),
     };
     return { spec, choices };
   }

@@ -1,19 +1,28 @@
 import { counted } from './counted.ts';
 import type { JobSpec, JobSpecInput, ModelType, SpecDraft } from './job-spec.ts';
 import { reads } from './spec-parts.ts';
+import { areRareWords, fewText, type RareFacts } from './standardize.ts';
 
 /**
- * How many epochs a job trains, and at what learning rate, where it leaves that open (decision
- * 0120). What a model has learnt goes by its steps: an epoch of a graph with 140 training nodes is
- * one step, and ten of the usual size leave most unlearnt.
+ * How many epochs a job trains, at what learning rate and weight decay, where it leaves that open
+ * (decisions 0120 and 0126). What a model has learnt goes by its steps: an epoch of a graph with
+ * 140 training nodes is one step, and ten of the usual size leave most unlearnt.
  */
 
 /** Learning rate where an epoch has many batches. */
 export const usualRate = 0.003;
 /** Learning rate where it has few, so that few steps are made. */
 const fewBatchesRate = 0.01;
-/** Models with which that was measured (bench/README.md, "Epochs and learning rates"). */
-const measuredModels: ReadonlySet<ModelType> = new Set(['GRAPHSAGE', 'GCN', 'GATV2']);
+/** Models with which that was measured and won (bench/README.md, "Defaults on six graphs"). */
+const fastModels: ReadonlySet<ModelType> = new Set([
+  ...(['GRAPHSAGE', 'GCN', 'GATV2', 'GAT', 'SGC'] as const),
+]);
+/** Those with which it was measured and did not win. */
+const slowModels: ReadonlySet<ModelType> = new Set(['GIN', 'SIGN']);
+/** Of Adam, for columns too rare for the training nodes; the one of GCN's authors. */
+const rareWordsDecay = 5e-4;
+/** Models that gain by it on every graph that was tried; of GAT one lost (decision 0126). */
+const decayedModels: ReadonlySet<ModelType> = new Set(['GRAPHSAGE', 'GCN', 'SGC']);
 /** An epoch has many batches from here on; more than one a step begin here, too (0108). */
 const manyBatches = 32;
 /** Epochs of a job: as many as have so many batches together, within these bounds. */
@@ -50,29 +59,48 @@ export function automaticRate(spec: Facts, items: number | null): Choice<number>
   const usual = (why: string): Choice<number> => ({ value: usualRate, why });
   if (optimizer.type === 'SGD') return usual('what SGD wants was not measured');
   if (!reads(spec, 'labels')) return usual('what links want was not measured');
-  if (!measuredModels.has(spec.model.type)) {
-    return usual(`what a ${spec.model.type} wants was not measured`);
-  }
+  const { type } = spec.model;
+  if (slowModels.has(type)) return usual(`a ${type} did not gain by a larger one`);
+  if (!fastModels.has(type)) return usual(`what a ${type} wants was not measured`);
   const batches = batchesOf(spec, items);
   if (batches === null) return usual('it is not known what an epoch has');
   const why = `an epoch has ${counted(batches, 'batch', 'batches')}`;
   return batches < manyBatches ? { value: fewBatchesRate, why } : usual(why);
 }
 
-/** How epochs and learning rate of a job came about, for people; empty where nothing is trained. */
-export function scheduleText(given: JobSpecInput, spec: JobSpec, items: number | null): string {
+/** The weight decay of a job; columns that the rule of standardising calls rare words want one. */
+export function automaticDecay(spec: Facts, facts: RareFacts): Choice<number> {
+  const isOfNodes = reads(spec, 'training') && reads(spec, 'labels');
+  const gains = spec.training.optimizer.type === 'ADAM' && decayedModels.has(spec.model.type);
+  if (!isOfNodes || !gains || !areRareWords(facts)) return { value: 0, why: '' };
+  return { value: rareWordsDecay, why: fewText(facts) };
+}
+
+/** How all of that came about in a job, for people; empty where nothing is trained. */
+export function scheduleText(
+  given: JobSpecInput,
+  spec: JobSpec,
+  { items, ...facts }: RareFacts & { readonly items: number | null },
+): string {
   if (!reads(spec, 'training')) return '';
   const { epochs, optimizer } = spec.training;
-  const { learningRate } = given.training?.optimizer ?? {};
-  const length = counted(epochs, 'epoch');
-  const rate = `learning rate ${optimizer.learningRate}`;
-  const epochsText =
-    given.training?.epochs === undefined
-      ? `${length}, chosen: ${automaticEpochs(spec, items).why}`
-      : `${length}, as asked for`;
-  const rateText =
-    learningRate === undefined
-      ? `${rate}, chosen: ${automaticRate(spec, items).why}`
-      : `${rate}, as asked for`;
-  return `${epochsText}; ${rateText}`;
+  const asked = given.training?.optimizer ?? {};
+  const parts = [
+    [
+      counted(epochs, 'epoch'),
+      given.training?.epochs === undefined ? automaticEpochs(spec, items).why : null,
+    ],
+    [
+      `learning rate ${optimizer.learningRate}`,
+      asked.learningRate === undefined ? automaticRate(spec, items).why : null,
+    ],
+    [
+      `weight decay ${optimizer.weightDecay}`,
+      asked.weightDecay === undefined ? automaticDecay(spec, facts).why : null,
+    ],
+  ] as const;
+  return parts
+    .filter(([, why]) => why !== '')
+    .map(([what, why]) => (why === null ? `${what}, as asked for` : `${what}, chosen: ${why}`))
+    .join('; ');
 }

@@ -41,7 +41,8 @@ export interface StandardizeChoice {
   readonly why: string;
 }
 
-interface Facts {
+/** What a dataset has, as far as it is known. */
+export interface RareFacts {
   /** What the import counted; null or unset where that is not known. */
   readonly columns?: ColumnStatistics | null;
   readonly trainNodes: number | null;
@@ -49,7 +50,7 @@ interface Facts {
 
 export function automaticStandardize(
   { kind, model, propagation }: Pick<SpecDraft, 'kind' | 'model' | 'propagation'>,
-  { columns, trainNodes }: Facts,
+  { columns, trainNodes }: RareFacts,
 ): StandardizeChoice {
   const off = (why: string): StandardizeChoice => ({ value: 'OFF', why });
   const on = (why: string): StandardizeChoice => ({ value: 'ON', why });
@@ -70,7 +71,7 @@ export function automaticStandardize(
     const largest = Number(columns.deviation_largest.toPrecision(2));
     return on(`the largest deviation of a column is ${largest}, and would drown the others`);
   }
-  const few = `${formatCount(trainNodes ?? 0)} training nodes for ${formatCount(varying)} columns`;
+  const few = fewText({ columns, trainNodes });
   return areRareWords({ columns, trainNodes })
     ? off(`${zeros}, and ${few} are too few to learn the rare ones from`)
     : on(`${few} are enough, though ${zeros}`);
@@ -79,11 +80,17 @@ export function automaticStandardize(
 const zerosOf = ({ zero_share }: ColumnStatistics) =>
   `${Math.round(100 * zero_share)} % of the values are 0`;
 
+/** "140 training nodes for 1,432 columns" */
+export function fewText({ columns, trainNodes }: RareFacts): string {
+  const nodes = formatCount(trainNodes ?? 0);
+  return `${nodes} training nodes for ${formatCount(columns?.varying ?? 0)} columns`;
+}
+
 /**
  * Whether columns are sparse, of about one size, and too many for the training nodes: then neither
  * they nor rows that are propagated of them are standardised.
  */
-export function areRareWords({ columns, trainNodes }: Facts): boolean {
+export function areRareWords({ columns, trainNodes }: RareFacts): boolean {
   if (columns == null || columns.varying === 0) return false;
   const { varying, standardized, zero_share, deviation_largest } = columns;
   if (standardized >= standardizedShare * varying) return false;
@@ -95,7 +102,7 @@ export function areRareWords({ columns, trainNodes }: Facts): boolean {
 export function standardizeText(
   given: JobSpecInput,
   spec: Pick<SpecDraft, 'kind' | 'model' | 'propagation' | 'features'>,
-  facts: Facts,
+  facts: RareFacts,
 ): string {
   const { standardize } = spec.features;
   if ((given.features?.standardize ?? 'AUTO') !== 'AUTO') return `${standardize}, as asked for`;

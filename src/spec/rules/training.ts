@@ -1,7 +1,7 @@
 import { automaticSteps } from '../batches-per-step.ts';
 import type { DatasetTask } from '../job-spec.ts';
 import { itemsOf } from '../learnt.ts';
-import { automaticEpochs, automaticRate } from '../schedule.ts';
+import { automaticDecay, automaticEpochs, automaticRate } from '../schedule.ts';
 import { show } from '../spec-checker.ts';
 import { rangeOf } from '../spec-fields.ts';
 import { reads } from '../spec-parts.ts';
@@ -41,6 +41,10 @@ export const scheduleRule: Rule = (spec, { check, given, context }) => {
   const { learningRate } = given.training?.optimizer ?? {};
   if (learningRate === undefined || check.failed('spec.training.optimizer.learning_rate')) {
     training.optimizer.learningRate = automaticRate(spec, items).value;
+  }
+  const { weightDecay } = given.training?.optimizer ?? {};
+  if (weightDecay === undefined || check.failed('spec.training.optimizer.weight_decay')) {
+    training.optimizer.weightDecay = automaticDecay(spec, context).value;
   }
 };
 

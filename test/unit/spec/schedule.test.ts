@@ -10,7 +10,7 @@ function scheduleOf(trainNodes: number | null, fields: JobSpecInput = {}) {
   const spec = okOf(resolveJobSpec(given, context));
   expect(resolveJobSpec(spec, context)).toEqual({ ok: spec });
   const { epochs, optimizer } = spec.training;
-  const text = scheduleText(given, spec, trainNodes);
+  const text = scheduleText(given, spec, { trainNodes, items: trainNodes });
   return { epochs, rate: optimizer.learningRate, text };
 }
 
@@ -51,13 +51,36 @@ describe('epochs and learning rate that a job leaves open', () => {
     expect(scheduleOf(140, { training: { epochs: 3 } })).toMatchObject({ epochs: 3, rate: 0.01 });
   });
 
-  it('have the usual rate where another was not measured', () => {
+  it('have the usual rate where another did not win or was not measured', () => {
     const rate = (fields: JobSpecInput) => scheduleOf(140, fields).rate;
-    expect(rate({ model: { type: 'SIGN' } })).toBe(0.003);
+    expect(rate({ model: { type: 'HOGA' } })).toBe(0.003);
     expect(rate({ model: { type: 'GIN' } })).toBe(0.003);
+    expect(rate({ model: { type: 'GAT' } })).toBe(0.01);
     expect(rate({ model: { type: 'GATV2' } })).toBe(0.01);
     expect(rate({ training: { optimizer: { type: 'SGD' } } })).toBe(0.003);
     expect(scheduleOf(null)).toMatchObject({ epochs: 10, rate: 0.003 });
+  });
+
+  it('have a weight decay for words too rare for the training nodes', () => {
+    const columns = {
+      ...{ rows: 1000, zero_share: 0.987, varying: 1432, standardized: 0 },
+      ...{ deviation_median: 0.01, deviation_largest: 0.1 },
+    };
+    const decay = (trainNodes: number, fields: JobSpecInput = {}) => {
+      const context = contextOf({ trainNodes, columns });
+      const given = { dataset: 'any', ...fields };
+      const spec = okOf(resolveJobSpec(given, context));
+      expect(resolveJobSpec(spec, context)).toEqual({ ok: spec });
+      const text = scheduleText(given, spec, { trainNodes, columns, items: trainNodes });
+      return [spec.training.optimizer.weightDecay, text.split('; ')[2]];
+    };
+    const chosen = 'weight decay 0.0005, chosen: 140 training nodes for 1,432 columns';
+    expect(decay(140)).toEqual([0.0005, chosen]);
+    expect(decay(2864)).toEqual([0, undefined]);
+    expect(decay(140, { training: { optimizer: { type: 'ADAMW' } } })).toEqual([0, undefined]);
+    expect(decay(140, { model: { type: 'GAT' } })).toEqual([0, undefined]);
+    const none = { training: { optimizer: { weightDecay: 0 } } };
+    expect(decay(140, none)).toEqual([0, 'weight decay 0, as asked for']);
   });
 
   it('are nothing to tell of a job that trains nothing', () => {
