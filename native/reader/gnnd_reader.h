@@ -77,15 +77,22 @@ typedef struct GnndEdges {
   uint64_t num_nodes;
 } GnndEdges;
 
+/* What the caller has of nodes: features, labels, masks. Rows are copied as they are. */
+typedef struct GnndTable {
+  const void* rows; /* [num_rows], `row_bytes` each */
+  uint64_t num_rows;
+  uint64_t row_bytes; /* from 1 on */
+  void* out;          /* [num_nodes of the batch], `row_bytes` each */
+} GnndTable;
+
 /* Where a batch is copied to; a null pointer leaves that part out. */
 typedef struct GnndArrays {
-  const void* rows;   /* feature rows of the caller's in place of the job's; or null */
-  uint64_t num_rows;  /* of the caller's */
-  uint64_t row_bytes; /* of the caller's, an even number */
-  void* features;     /* [num_nodes, num_features], as they are stored */
-  int64_t* nodes;     /* [num_nodes], global ids, seeds first */
-  int64_t* edges;     /* [2, num_edges], positions in `nodes`: sources, then destinations */
-  float* weights;     /* [num_edges] */
+  const GnndTable* tables;
+  uint64_t num_tables;
+  void* features; /* [num_nodes, num_features] of the job's, as they are stored */
+  int64_t* nodes; /* [num_nodes], global ids, seeds first */
+  int64_t* edges; /* [2, num_edges], positions in `nodes`: sources, then destinations */
+  float* weights; /* [num_edges] */
   const GnndEdges* graph;
   int64_t* edge_numbers; /* [num_edges], of `graph` */
 } GnndArrays;
@@ -108,7 +115,7 @@ GNND_READER_API GnndReader* gnnd_reader_open(const char* socket, uint32_t rank, 
 GNND_READER_API void gnnd_reader_facts(const GnndReader* reader, GnndReaderFacts* facts);
 /* Waits for the next batch, for at most so many milliseconds. The one before was returned. */
 GNND_READER_API int gnnd_reader_next(GnndReader* reader, int timeout_ms, GnndBatch* batch);
-/* 0, or -1 where the record names a node that the rows lack, or an edge that `graph` lacks. */
+/* 0, or -1 where the record names a node that a table lacks, or an edge that `graph` lacks. */
 GNND_READER_API int gnnd_reader_copy(GnndReader* reader, const GnndArrays* arrays);
 GNND_READER_API int gnnd_reader_copy_hop(GnndReader* reader, uint32_t hop,
                                          const GnndHopArrays* arrays);

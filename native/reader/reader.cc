@@ -22,10 +22,11 @@
 #include "core/base/status.h"
 #include "core/batch/record.h"
 #include "core/executor/lend_messages.h"
-#include "core/graph/features.h"
 #include "core/graph/npy.h"
+#include "core/graph/row_table.h"
 #include "reader/crew.h"
 #include "reader/edge_numbers.h"
+#include "reader/gather.h"
 #include "reader/gnnd_reader.h"
 
 static_assert(GNND_READER_MAX_HOPS == gnnd::kMaxHops);
@@ -247,21 +248,16 @@ class Reader {
     }
   }
 
-  // Rows are copied as they are, so that any type of two bytes stands for theirs.
-  static RowTable GivenRows(const GnndArrays& arrays) {
-    const auto* bytes = static_cast<const std::byte*>(arrays.rows);
-    return RowTable(FeatureType::kFloat16, {bytes, arrays.num_rows * arrays.row_bytes},
-                    arrays.row_bytes / sizeof(Half));
-  }
-
-  // False where a node is not in the table.
+  // False where a node is not in a table.
   bool CopyNodes(std::span<const uint32_t> nodes, uint64_t begin, const GnndArrays& arrays) const {
     if (arrays.nodes != nullptr) std::copy(nodes.begin(), nodes.end(), arrays.nodes + begin);
+    for (const GnndTable& table : std::span(arrays.tables, arrays.num_tables)) {
+      if (!CopyTable(table, nodes, begin)) return false;
+    }
     if (arrays.features == nullptr) return true;
-    const RowTable table = arrays.rows != nullptr ? GivenRows(arrays) : features_;
-    if (*std::max_element(nodes.begin(), nodes.end()) >= table.num_rows()) return false;
-    CopyRows(table, nodes, static_cast<std::byte*>(arrays.features) + begin * table.row_bytes());
-    return true;
+    const GnndTable own{features_.bytes().data(), features_.num_rows(), features_.row_bytes(),
+                        arrays.features};
+    return CopyTable(own, nodes, begin);
   }
 
   // A piece of work: rows of a block, whose edges begin at `at` in the caller's arrays.

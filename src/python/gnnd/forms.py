@@ -7,7 +7,7 @@ from typing import Any
 
 from gnnd.errors import missing
 from gnnd.geometric import torch_of
-from gnnd.reader import Batch, Hop, Reader
+from gnnd.reader import Batch, Hop, Reader, Table
 from gnnd.supply import Source
 
 #: Forms of a batch.
@@ -44,7 +44,6 @@ class Shape:
         else:
             if self._form == "layers":
                 parts |= self._layers(reader, batch)
-            parts |= source.of_nodes(parts["n_id"])
             made = {**parts, **_sizes(batch)}
             if self._form != "tensors":
                 made = _data(batch, made)
@@ -59,49 +58,48 @@ class Shape:
                 parts["edge_weight"] = self._empty((batch.num_edges,), torch.float32)
             if self._numbers:
                 parts["e_id"] = self._empty((batch.num_edges,), torch.int64)
-        rows, given = source.rows, None
-        if source.has_features:
-            given = self._own_rows(rows)
-            if rows is None:
-                facts = reader.facts
-                kind = torch.float32 if facts.feature_bytes == 4 else torch.float16
-                parts["x"] = self._empty((batch.num_nodes, facts.num_features), kind)
-            elif given is not None:
-                parts["x"] = self._empty((batch.num_nodes, *rows.shape[1:]), rows.dtype)
+        rows = source.rows
+        wanted = {} if rows is None else {"x": rows}
+        if rows is None and source.has_features:
+            facts = reader.facts
+            kind = torch.float32 if facts.feature_bytes == 4 else torch.float16
+            parts["x"] = self._empty((batch.num_nodes, facts.num_features), kind)
+        if self._form != "blocks":  # Blocks have but the seeds' labels.
+            wanted |= source.of_nodes
+        tables = []
+        for name, values in wanted.items():
+            if self._is_plain(values):
+                parts[name] = self._empty((batch.num_nodes, *values.shape[1:]), values.dtype)
+                tables.append(_table(values, parts[name]))
 
         def address(name: str) -> int | None:
             return parts[name].data_ptr() if name in parts else None
 
         reader.copy(
-            features=address("x"),
+            features=address("x") if rows is None else None,
             nodes=address("n_id"),
             edges=address("edge_index"),
             weights=address("edge_weight"),
             numbers=address("e_id"),
-            table=source.edge_table.address if "e_id" in parts else None,
-            rows=given,
+            graph=source.edge_table.address if "e_id" in parts else None,
+            tables=tables,
         )
-        if source.has_features and "x" not in parts:
-            parts["x"] = rows[parts["n_id"]]
+        parts |= {name: wanted[name][parts["n_id"]] for name in wanted if name not in parts}
         if "e_id" in parts:
             _add_edges(parts, source.of_edges(parts["e_id"]))
         return parts
 
-    def _own_rows(self, rows: Any) -> tuple[int, int, int] | None:
-        """Address, number and bytes of rows that can be copied as they are."""
-        is_plain = (
-            rows is not None
-            and isinstance(rows, self._torch.Tensor)
-            and rows.layout == self._torch.strided
-            and rows.device.type == "cpu"
-            and rows.is_contiguous()
-            and rows.dim() > 0
-            and not rows.requires_grad
+    def _is_plain(self, values: Any) -> bool:
+        """Whether rows can be copied as they are."""
+        return (
+            isinstance(values, self._torch.Tensor)
+            and values.layout == self._torch.strided
+            and values.device.type == "cpu"
+            and values.is_contiguous()
+            and values.dim() > 0
+            and values.numel() > 0
+            and not values.requires_grad
         )
-        if not is_plain or rows.shape[0] == 0:
-            return None
-        row_bytes = rows.numel() // rows.shape[0] * rows.element_size()
-        return None if row_bytes % 2 else (rows.data_ptr(), rows.shape[0], row_bytes)
 
     def _empty(self, shape: tuple[int, ...], kind: Any) -> Any:
         return self._torch.empty(shape, dtype=kind, pin_memory=self._pins)
@@ -117,7 +115,7 @@ class Shape:
         addresses = [None if each is None else each.data_ptr() for each in rows.all]
         indptr, src, weights, numbers = addresses
         assert indptr is not None and src is not None
-        reader.copy_hop(hop, indptr=indptr, src=src, weights=weights, numbers=numbers, table=table)
+        reader.copy_hop(hop, indptr=indptr, src=src, weights=weights, numbers=numbers, graph=table)
         return rows
 
     def _hops(self, reader: Reader, batch: Batch, table: int | None = None) -> list[_Rows]:
@@ -169,8 +167,8 @@ class Shape:
         if "x" in parts:
             blocks[0].srcdata["feat"] = parts["x"]
         seeds = nodes[: batch.num_seeds]
-        for key, value in source.of_nodes(seeds).items():
-            blocks[-1].dstdata["label" if key == "y" else key] = value
+        for key, value in source.of_nodes.items():
+            blocks[-1].dstdata["label" if key == "y" else key] = value[seeds]
         return nodes, seeds, blocks
 
 
@@ -189,6 +187,12 @@ class _Rows:
         """The first rows, in the same memory."""
         cut = (None if each is None else each[: sizes.num_edges] for each in self.all[1:])
         return _Rows(self.indptr[: sizes.num_dst + 1], *cut)
+
+
+def _table(values: Any, out: Any) -> Table:
+    num_rows = values.shape[0]
+    row_bytes = values.numel() // num_rows * values.element_size()
+    return Table(values.data_ptr(), num_rows, row_bytes, out.data_ptr())
 
 
 def _data(batch: Batch, made: Mapping[str, Any]) -> Any:

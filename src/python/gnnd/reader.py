@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -64,11 +65,21 @@ class Edges(ctypes.Structure):
     ]
 
 
-class _Arrays(ctypes.Structure):
+class Table(ctypes.Structure):
+    """Rows of nodes at one address, and where the batch's go."""
+
     _fields_ = [
         ("rows", ctypes.c_void_p),
         ("num_rows", _U64),
         ("row_bytes", _U64),
+        ("out", ctypes.c_void_p),
+    ]
+
+
+class _Arrays(ctypes.Structure):
+    _fields_ = [
+        ("tables", ctypes.c_void_p),
+        ("num_tables", _U64),
         ("features", ctypes.c_void_p),
         ("nodes", ctypes.c_void_p),
         ("edges", ctypes.c_void_p),
@@ -122,15 +133,16 @@ class Reader:
         edges: int | None,
         weights: int | None,
         numbers: int | None,
-        table: int | None,
-        rows: tuple[int, int, int] | None,
+        graph: int | None,
+        tables: Sequence[Table],
     ) -> None:
-        """Copies the batch to these addresses; `rows`: address, number and bytes of own rows.
+        """Copies the batch to these addresses, and its rows of these tables to theirs.
 
-        `numbers` are those of edges in the graph at `table` (`Edges`).
+        `numbers` are those of edges in the graph at `graph` (`Edges`).
         """
-        given = rows or (None, 0, 0)
-        arrays = _Arrays(*given, features, nodes, edges, weights, table, numbers)
+        given = (Table * len(tables))(*tables)
+        start = ctypes.addressof(given) if tables else None
+        arrays = _Arrays(start, len(tables), features, nodes, edges, weights, graph, numbers)
         self._check(self._library.gnnd_reader_copy(self._handle, ctypes.byref(arrays)))
 
     def copy_hop(
@@ -141,10 +153,10 @@ class Reader:
         src: int,
         weights: int | None,
         numbers: int | None,
-        table: int | None,
+        graph: int | None,
     ) -> None:
         """Copies one hop as compressed rows."""
-        arrays = _HopArrays(indptr, src, weights, table, numbers)
+        arrays = _HopArrays(indptr, src, weights, graph, numbers)
         self._check(self._library.gnnd_reader_copy_hop(self._handle, hop, ctypes.byref(arrays)))
 
     def give_back(self) -> None:

@@ -49,9 +49,10 @@ class Source:
         """Whether batches have `x`."""
         return True
 
-    def of_nodes(self, nodes: Any) -> dict[str, Any]:
-        """What else there is of these nodes, by its name."""
-        return {"y": self._labels[nodes]} if self._dataset.num_classes > 0 else {}
+    @property
+    def of_nodes(self) -> dict[str, Any]:
+        """What else there is of all nodes, by its name."""
+        return {"y": self._labels} if self._dataset.num_classes > 0 else {}
 
     @property
     def edge_names(self) -> list[str]:
@@ -119,11 +120,12 @@ class DataSource(Source):
         """Whether it has `x`."""
         return self.rows is not None
 
-    def of_nodes(self, nodes: Any) -> dict[str, Any]:
+    @property
+    def of_nodes(self) -> dict[str, Any]:
         """Its other attributes of nodes, as they are now: users add and delete some."""
         data = self.data
         others = [key for key in data.keys() if key not in _OWN_KEYS and data.is_node_attr(key)]
-        return {key: data[key][nodes] for key in others}
+        return {key: data[key] for key in others}
 
     @property
     def edge_names(self) -> list[str]:

@@ -233,6 +233,32 @@ void CheckBatch(TestReader& reader, const Graph& graph, const SamplerOptions& op
   if (numbered != nullptr) CheckNumbers(graph, batch, nodes, edges, numbers);
 }
 
+// Rows of every width that is copied in a way of its own; byte k of node v's is v + 3k.
+void CheckTables(TestReader& reader, const GnndBatch& batch) {
+  for (const uint64_t bytes : {1, 2, 3, 4, 8, 24, 1030}) {
+    CAPTURE(bytes);
+    const auto value = [&](uint64_t node, uint64_t k) {
+      return static_cast<uint8_t>(node + 3 * k);
+    };
+    std::vector<uint8_t> rows(kNodes * bytes);
+    for (uint64_t i = 0; i < rows.size(); ++i) rows[i] = value(i / bytes, i % bytes);
+    std::vector<uint8_t> out(batch.num_nodes * bytes);
+    std::vector<int64_t> nodes(batch.num_nodes);
+    const std::array<GnndTable, 2> tables = {GnndTable{rows.data(), kNodes, bytes, out.data()},
+                                             GnndTable{rows.data(), kNodes, bytes, out.data()}};
+    GnndArrays arrays{};
+    arrays.tables = tables.data();
+    arrays.num_tables = tables.size();
+    arrays.nodes = nodes.data();
+    REQUIRE(reader.Copy(arrays) == 0);
+    bool is_same = true;
+    for (uint64_t i = 0; i < out.size(); ++i) {
+      is_same = is_same && out[i] == value(static_cast<uint64_t>(nodes[i / bytes]), i % bytes);
+    }
+    CHECK(is_same);
+  }
+}
+
 void CheckLoans(const ReaderLibrary& library, const Graph& graph, const SamplerOptions& options) {
   const Lending job(graph.view(), options);
   TestReader reader(library, job.socket, 0, 1);
@@ -244,6 +270,7 @@ void CheckLoans(const ReaderLibrary& library, const Graph& graph, const SamplerO
     GnndBatch batch;
     REQUIRE(reader.Next(&batch) == GNND_READER_BATCH);
     CheckBatch(reader, graph, options, batch, draws_edges ? &numbered : nullptr);
+    if (b == 0) CheckTables(reader, batch);
     reader.Return();
   }
 }
@@ -284,6 +311,29 @@ TEST_CASE("what a reader copies is the scalar reference's batch, by every sample
       }
     }
   }
+}
+
+TEST_CASE("nodes that a table lacks are refused") {
+  const ReaderLibrary library;
+  const Graph graph = RandomGraph(RandomSeed(5), kNodes, 30);
+  SamplerOptions options;
+  options.fanouts = {4};
+  const Lending job(graph.view(), options);
+  TestReader reader(library, job.socket, 0, 1);
+  REQUIRE(reader.joined());
+  GnndBatch batch;
+  REQUIRE(reader.Next(&batch) == GNND_READER_BATCH);
+  const std::vector<uint32_t> rows(kNodes);
+  std::vector<uint32_t> out(batch.num_nodes);
+  std::vector<int64_t> nodes(batch.num_nodes);
+  GnndTable table{rows.data(), kNodes, sizeof(uint32_t), out.data()};
+  GnndArrays arrays{};
+  arrays.nodes = nodes.data();
+  arrays.tables = &table;
+  arrays.num_tables = 1;
+  REQUIRE(reader.Copy(arrays) == 0);
+  table.num_rows = static_cast<uint64_t>(*std::max_element(nodes.begin(), nodes.end()));
+  CHECK(reader.Copy(arrays) != 0);
 }
 
 TEST_CASE("edges that a graph lacks have no numbers") {
