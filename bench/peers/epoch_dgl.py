@@ -30,7 +30,8 @@ def dgl_batches(data, fanouts, batch_size, workers):
     fused = data.indices.dtype == torch.int64
     sampler = dgl.dataloading.NeighborSampler(fanouts[::-1], fused=fused)
     loader = dgl.dataloading.DataLoader(graph_of(data), data.splits['train'], sampler, shuffle=True,
-                                        batch_size=batch_size, num_workers=workers)
+                                        batch_size=batch_size, num_workers=workers,
+                                        persistent_workers=workers > 0)
     while True:
         for inputs, seeds, blocks in loader:
             yield data.features[inputs.long()], blocks, data.labels[seeds.long()]

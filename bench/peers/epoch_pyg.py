@@ -1,15 +1,15 @@
-"""torch_geometric's side of epoch.py, in the pyg environment with torch-sparse.
+"""torch_geometric's side of epoch.py, in the pyg environment with pyg-lib or torch-sparse.
 
 pyg: NeighborLoader, as its documentation shows it: the model's layers run over the batch's whole
-subgraph (trimming it to layers needs pyg-lib), hops expand new nodes only. pyg-adj: its older
-NeighborSampler, whose bipartite blocks hold what DGL's do, as torch_sparse's SparseTensors.
+subgraph, hops expand new nodes only. pyg-adj: its older NeighborSampler, whose bipartite blocks
+hold what DGL's do, as torch_sparse's SparseTensors, and which needs torch-sparse.
 """
 import torch
 import torch.nn.functional as F
+from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 from torch_geometric.loader import NeighborLoader, NeighborSampler
 from torch_geometric.nn import SAGEConv
-from torch_sparse import SparseTensor
 
 
 class Net(torch.nn.Module):
@@ -33,20 +33,24 @@ class Net(torch.nn.Module):
 
 
 def adjacency(data):
+    from torch_sparse import SparseTensor
+
     nodes = len(data.indptr) - 1
     return SparseTensor(rowptr=data.indptr, col=data.indices, sparse_sizes=(nodes, nodes),
                         is_sorted=True, trust_data=True)
 
 
+def graph_of(data):
+    rows = torch.repeat_interleave(torch.arange(len(data.indptr) - 1), data.indptr.diff())
+    return Data(x=data.features, y=data.labels, edge_index=torch.stack([data.indices, rows]))
+
+
 def loader_batches(data, fanouts, batch_size, workers):
-    graph = Data(x=data.features, y=data.labels, adj_t=adjacency(data))
-    loader = NeighborLoader(graph, fanouts, input_nodes=data.splits['train'], shuffle=True,
-                            batch_size=batch_size, num_workers=workers)
+    loader = NeighborLoader(graph_of(data), fanouts, input_nodes=data.splits['train'], shuffle=True,
+                            batch_size=batch_size, num_workers=workers, is_sorted=True,
+                            persistent_workers=workers > 0)
     while True:
         for batch in loader:
-            if 'adj_t' in batch:  # the loader keeps the form that the graph had
-                row, column, _ = batch.adj_t.coo()
-                batch.edge_index = torch.stack([column, row])
             yield batch.x, batch, batch.y[:batch.batch_size]
 
 
@@ -64,9 +68,12 @@ LOADERS = {'pyg': loader_batches, 'pyg-adj': adj_batches}
 
 
 def full_blocks(data, nodes, layers):
-    """Input nodes and blocks, outermost first, of these nodes' whole neighbourhoods."""
-    adj, blocks = adjacency(data), []
-    for _ in range(layers):
-        block, nodes = adj.sample_adj(nodes, -1, replace=False)
-        blocks.insert(0, block)
-    return nodes, blocks
+    """Input nodes and one batch of these nodes' whole neighbourhoods, whose edges are a matrix: the
+    sums of all edges' messages need no memory for each of them."""
+    loader = NeighborLoader(graph_of(data), [-1] * layers, input_nodes=nodes, is_sorted=True,
+                            batch_size=len(nodes))
+    batch = next(iter(loader))
+    size = len(batch.n_id)
+    batch.edge_index = EdgeIndex(batch.edge_index, sort_order='col', sparse_size=(size, size))
+    del batch.x
+    return batch.n_id, batch

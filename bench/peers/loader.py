@@ -1,19 +1,26 @@
 #!/usr/bin/env python3
-"""Batches with features into a training process: gnnd.loader beside DGL and GraphBolt.
+"""Batches with features into a training process: gnnd.loader beside torch_geometric's, DGL's and
+GraphBolt's.
 
-usage: loader.py GRAPH [--fanouts 15,10,5] [--batch 1024] [--threads 2] [--rounds 3]
-                 [--hidden 256] [--ours gnnd,gnnd-layers,gnnd-blocks] [--peers dgl,dgl-i32,graphbolt,graphbolt-i32] [--workers 0,2]
+usage: loader.py GRAPH [--fanouts 15,10,5] [--batch 1024] [--threads 2] [--rounds 3] [--hidden 256]
+                 [--workers 0,1,2] [--ours gnnd,gnnd-layers,gnnd-blocks,gnnd-ranks]
+                 [--peers pyg,dgl,dgl-i32,graphbolt-i32] [--only load|train]
 
-Contestants work in turns on one machine. A row is an epoch: batches a second where nothing is done
-with a batch, and the seconds of an epoch that trains SAGEConv layers on it: torch_geometric's over
-edge_index and over form="layers" (`gnnd`, `gnnd-layers`), DGL's over form="blocks" in the peers'
-environment (`gnnd-blocks`), each peer's own. Peers run with each number of worker processes; the
-best counts. torch_geometric's NeighborLoader needs pyg-lib or torch-sparse: peers `pyg`, `pyg-adj`.
+Contestants work in turns on one machine, in rounds whose order rotates. A row is an epoch: batches
+a second where nothing is done with a batch, and the seconds of an epoch that trains SAGEConv layers
+on it: torch_geometric's over edge_index and over form="layers" (`gnnd`, `gnnd-layers`), DGL's over
+form="blocks" in the peers' environment (`gnnd-blocks`), each peer's own; `pyg` has the net of
+`gnnd`, which runs each layer over the hops that are wanted. `gnnd-ranks` are two processes that
+share a loader: batches of both a second, no training. Processor time is that of all processes of
+a contestant, and the figure to look at where others use the machine. Peers run with each number of worker
+processes; the best counts. Peer `pyg` needs pyg-lib (setup.sh). Ratios are medians over rounds of
+the first contestant's figure and the other's in the same round.
 
 As `loader.py --contestant …` it is one of them. One JSON line each in build/bench/loader.jsonl.
 """
 import argparse
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -22,6 +29,9 @@ import time
 import graphs
 import served
 
+# Of a row's figures.
+UNITS = {'batches_per_s': 'batches/s', 'processor_ms': 'ms of processor time a batch',
+         'epoch_s': 's an epoch', 'epoch_processor_s': 's of processor time an epoch'}
 PACKAGE = os.path.join(served.ROOT, 'build', 'bench', 'python')
 
 
@@ -40,18 +50,72 @@ def gnnd_batches(data, fanouts, batch_size, workers, form):
             yield batch.x, batch, batch.y[:batch.batch_size]
 
 
-def gnnd_blocks(data, fanouts, batch_size, workers):
-    """The same of a dataset of a daemon: DGL's environment has no torch_geometric."""
+def daemon_with(data, workers):
+    """A client of a daemon that has the graph as a dataset."""
     import gnnd
 
     client = gnnd.local(cpu_devices=workers + 1, share_cores=True)
     client.import_arrays('graph', features=data.features, labels=data.labels, indptr=data.indptr,
                          indices=data.indices, **data.splits)
+    return client
+
+
+def gnnd_blocks(data, fanouts, batch_size, workers):
+    """The same of a dataset of a daemon: DGL's environment has no torch_geometric."""
+    import gnnd
+
     loader = gnnd.loader('graph', fanouts, batch_size=batch_size, shuffle=True, form='blocks',
-                         input_nodes=data.splits['train'], num_workers=workers, client=client)
+                         input_nodes=data.splits['train'], num_workers=workers,
+                         client=daemon_with(data, workers))
     while True:
         for _, _, blocks in loader:
             yield blocks[0].srcdata['feat'], blocks, blocks[-1].dstdata['label']
+
+
+def of_rank(client, options, rank, job):
+    import gnnd
+
+    return gnnd.loader('graph', client=client, rank=rank, world_size=2, job=job, shuffle=True,
+                       **options)
+
+
+def second_rank(address, job, options):
+    """The process of rank 1: an epoch for each line that it reads."""
+    import gnnd
+
+    loader = of_rank(gnnd.connect(address), json.loads(options), 1, job)
+    print('ready', flush=True)
+    for _ in sys.stdin:
+        for batch in loader:
+            assert len(batch.x) > 0
+        print('done', flush=True)
+
+
+def gnnd_ranks(data, fanouts, batch_size, threads):
+    """What an epoch of two ranks that share a loader takes; the other is a process of its own."""
+    client = daemon_with(data, threads)
+    options = {'num_neighbors': fanouts, 'batch_size': batch_size, 'num_workers': threads}
+    loader = of_rank(client, options, 0, None)
+    other = subprocess.Popen(
+        [sys.executable, os.path.abspath(__file__), '--second-rank', client.connection.address,
+         loader.job_id, json.dumps(options)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True)
+    assert other.stdout.readline() == 'ready\n'
+
+    def epoch_of_both():
+        print(file=other.stdin, flush=True)
+        for batch in loader:
+            assert len(batch.x) > 0
+        assert other.stdout.readline() == 'done\n'
+
+    return lambda _: timed(epoch_of_both, len(loader))
+
+
+def timed(epoch, batches):
+    begin, processor = time.perf_counter(), served.processor_seconds()
+    epoch()
+    return {'batches_per_s': batches / (time.perf_counter() - begin),
+            'processor_ms': (served.processor_seconds() - processor) / batches * 1e3}
 
 
 def gnnd_net(dims, dropout):
@@ -95,6 +159,11 @@ def contend(peer, folder, fanouts, batch_size, threads, workers, hidden):
     torch.set_num_threads(threads)
     data = epoch.Data(folder, peer.endswith('-i32'))
     dims = [data.features.shape[1], *[hidden] * (len(fanouts) - 1), data.classes]
+    if peer == 'gnnd-ranks':
+        answer = gnnd_ranks(data, fanouts, batch_size, threads)
+        answer(['load'])
+        served.serve({'peer': peer}, answer)
+        return
     if peer in ('gnnd', 'gnnd-layers'):
         form = 'layers' if peer.endswith('layers') else 'pyg'
         batches, make = gnnd_batches(data, fanouts, batch_size, workers, form), gnnd_net
@@ -103,25 +172,30 @@ def contend(peer, folder, fanouts, batch_size, threads, workers, hidden):
         batches, make = gnnd_blocks(data, fanouts, batch_size, workers), epoch_dgl.Net
     else:
         side = importlib.import_module('epoch_pyg' if peer.startswith('pyg') else 'epoch_dgl')
-        batches, make = side.LOADERS[peer](data, fanouts, batch_size, workers), side.Net
+        batches = side.LOADERS[peer](data, fanouts, batch_size, workers)
+        make = gnnd_net if peer == 'pyg' else side.Net
     per_epoch = -(-len(data.splits['train']) // batch_size)
     net = make(dims, epoch.DROPOUT)
 
     def answer(words):
         if words[0] == 'train':
-            return {'epoch_s': epoch.train(net, batches, None, per_epoch, 1)['epoch_s'][0]}
-        begin = time.perf_counter()
+            processor = served.processor_seconds()
+            seconds = epoch.train(net, batches, None, per_epoch, 1)['epoch_s'][0]
+            return {'epoch_s': seconds, 'epoch_processor_s': served.processor_seconds() - processor}
+        return timed(load, per_epoch)
+
+    def load():
         for _ in range(per_epoch):
             x, _, labels = next(batches)
             assert len(x) >= len(labels) > 0
-        return {'batches_per_s': per_epoch / (time.perf_counter() - begin)}
 
+    # What a loader starts or makes at first is no part of an epoch.
     answer(['load'])
     served.serve({'peer': peer}, answer)
 
 
 def python_of(peer):
-    if peer in ('gnnd', 'gnnd-layers'):
+    if peer in ('gnnd', 'gnnd-layers', 'gnnd-ranks'):
         return os.path.join(served.ROOT, '.cache', 'python-client', 'bin', 'python')
     return served.peer_python('pyg' if peer.startswith('pyg') else 'dgl')
 
@@ -159,38 +233,60 @@ def contestants_of(options, folder):
     return made
 
 
+def line_of(contestant, first, options, folder):
+    """Medians over rounds, and of the ratios to the first contestant's in the same round."""
+    line = {'loader': contestant.name, 'graph': os.path.basename(folder),
+            'fanouts': options.fanouts, 'batch': options.batch, 'threads': options.threads}
+    for key in UNITS:
+        values = [answer[key] for answer in contestant.answers if key in answer]
+        if not values:
+            continue
+        line[key] = round(served.median(values), 3)
+        line[f'{key}_range'] = [round(min(values), 3), round(max(values), 3)]
+        own = [answer[key] for answer in first.answers if key in answer]
+        if len(own) == len(values):
+            ratios = [one / other if key == 'batches_per_s' else other / one
+                      for one, other in zip(own, values)]
+            line[f'{key}_ratio'] = round(served.median(ratios), 3)
+    return {**line, **served.facts()}
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument('graph')
     parser.add_argument('--fanouts', default='15,10,5')
-    parser.add_argument('--peers', default='dgl,dgl-i32,graphbolt,graphbolt-i32')
-    parser.add_argument('--ours', default='gnnd,gnnd-layers,gnnd-blocks')
-    parser.add_argument('--workers', default='0,2')
+    parser.add_argument('--peers', default='pyg,dgl,dgl-i32,graphbolt-i32')
+    parser.add_argument('--ours', default='gnnd,gnnd-layers,gnnd-blocks,gnnd-ranks')
+    parser.add_argument('--workers', default='0,1,2')
+    parser.add_argument('--only', choices=('load', 'train'))
     for name, value in (('batch', 1024), ('threads', 2), ('rounds', 3), ('hidden', 256)):
         parser.add_argument(f'--{name}', type=int, default=value)
     options = parser.parse_args()
     folder = options.graph if os.path.isdir(options.graph) else graphs.folder_of(options.graph)
     contestants = served.start(contestants_of(options, folder))
-    for _ in range(options.rounds):
-        for contestant in contestants:
-            contestant.answers.append({**contestant.ask('load'), **contestant.ask('train')})
+    works = [options.only] if options.only else ['load', 'train']
+    for number in range(options.rounds):
+        turn = number % len(contestants)
+        for contestant in contestants[turn:] + contestants[:turn]:
+            answer = {}
+            for work in works:
+                if work == 'load' or 'ranks' not in contestant.name:
+                    answer |= contestant.ask(work)
+            contestant.answers.append(answer)
     lines = []
     for contestant in contestants:
         contestant.close()
-        line = {'loader': contestant.name, 'graph': os.path.basename(folder),
-                'fanouts': options.fanouts, 'batch': options.batch, 'threads': options.threads}
-        for key in ('batches_per_s', 'epoch_s'):
-            values = [answer[key] for answer in contestant.answers]
-            line[key] = round(served.median(values), 3)
-            line[f'{key}_range'] = [round(min(values), 3), round(max(values), 3)]
-        lines.append({**line, **served.facts()})
-        print(f"{line['loader']:18} {line['batches_per_s']:8.1f} batches/s "
-              f"{line['epoch_s']:8.2f} s an epoch that trains", flush=True)
+        lines.append(line_of(contestant, contestants[0], options, folder))
+        shown = [f'{lines[-1][key]:8.2f} {unit} (x {lines[-1].get(key + "_ratio", "-")})'
+                 for key, unit in UNITS.items() if key in lines[-1]]
+        print(f'{contestant.name:18}', *shown, flush=True)
     served.write_lines('loader', lines)
 
 
 if __name__ == '__main__':
-    if '--contestant' in sys.argv:
+    if sys.argv[1:2] == ['--second-rank']:
+        second_rank(*sys.argv[2:])
+    elif '--contestant' in sys.argv:
         name, where, drawn, *numbers = sys.argv[2:]
         size, cores, helpers, width = map(int, numbers)
         contend(name, where, [int(each) for each in drawn.split(',')], size, cores, helpers, width)

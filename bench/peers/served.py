@@ -25,7 +25,7 @@ TUNED = {
 }
 
 
-ANSWER_SECONDS = 180
+ANSWER_SECONDS = 400
 
 
 def peer_python(name):
@@ -37,6 +37,22 @@ def serve(ready, answer):
     print(json.dumps(ready), flush=True)
     for line in sys.stdin:
         print(json.dumps(answer(line.split())), flush=True)
+
+
+def processor_seconds():
+    """Processor time of this process and all below it, of those that have ended, too."""
+    total, waiting = 0, [os.getpid()]
+    while waiting:
+        folder = f'/proc/{waiting.pop()}'
+        try:
+            with open(f'{folder}/stat') as file:
+                total += sum(map(int, file.read().rsplit(')', 1)[1].split()[11:15]))
+            for thread in os.listdir(f'{folder}/task'):
+                with open(f'{folder}/task/{thread}/children') as file:
+                    waiting += map(int, file.read().split())
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # It ended meanwhile.
+    return total / os.sysconf('SC_CLK_TCK')
 
 
 class Contestant:

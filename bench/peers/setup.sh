@@ -6,10 +6,12 @@
 #         what gnnd's Python package needs, for gnnd.loader(form='blocks')
 #   pyg   torch_geometric 2.8.1 on the project's own PyTorch (.venv, made by deploy/setup.mjs)
 #
-# usage: bench/peers/setup.sh [--with-torch-sparse]
+# usage: bench/peers/setup.sh [--with-pyg-lib FOLDER] [--with-torch-sparse]
 #
-#   --with-torch-sparse   also builds torch-scatter and torch-sparse from source: PyG's only sampler
-#                         that PyPI has (pyg-lib is not there). 20 to 30 minutes on two cores.
+#   --with-pyg-lib FOLDER  also compiles what samples of pyg-lib, PyG's sampler, which PyPI has not:
+#                          FOLDER is a checkout of it with third_party/parallel-hashmap. 4 minutes.
+#   --with-torch-sparse    also builds torch-scatter and torch-sparse, PyG's older sampler, from
+#                          source: 20 to 30 minutes on two cores. Contestants `pyg-adj` need it.
 #
 # Idempotent: what is there and imports is left alone. Needs python3 with venv, gcc, readelf and
 # about 2 GB of disk; about 4 minutes.
@@ -21,11 +23,14 @@ peers="$root/.cache/peers"
 say() { printf '%-8s %s\n' "$1" "$2"; }
 
 with_torch_sparse=false
-for argument in "$@"; do
-  case "$argument" in
+pyg_lib=
+while [ $# -gt 0 ]; do
+  case "$1" in
     --with-torch-sparse) with_torch_sparse=true ;;
-    *) sed -n '2,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
+    --with-pyg-lib) pyg_lib=$(cd "${2:?the folder of pyg-lib}" && pwd); shift ;;
+    *) sed -n '2,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
   esac
+  shift
 done
 
 # pip_in NAME ARGUMENTS...: pip of that environment, quiet, told nothing about where to look.
@@ -84,11 +89,46 @@ setup_pyg() {
     say pyg 'installing torch_geometric 2.8.1'
     pip_in pyg torch_geometric==2.8.1
   fi
+  if [ -n "$pyg_lib" ]; then
+    setup_pyg_lib
+  fi
   if $with_torch_sparse; then
     setup_torch_sparse
-  elif ! imports_torch_sparse; then
-    say pyg 'without torch-sparse: PyG cannot sample here, its training step is measured'
+  elif ! imports_pyg_lib && ! imports_torch_sparse; then
+    say pyg 'without pyg-lib and torch-sparse: PyG cannot sample here, its step is measured'
   fi
+}
+
+imports_pyg_lib() {
+  "$peers/pyg/bin/python" -c 'import torch, pyg_lib; torch.ops.pyg.neighbor_sample' 2>/dev/null
+}
+
+# Without its products, of which loaders call none. Its sources are one to the compiler, so that it
+# reads PyTorch's headers once.
+setup_pyg_lib() {
+  if imports_pyg_lib; then
+    say pyg 'pyg-lib is there'
+    return
+  fi
+  say pyg 'compiling what samples of pyg-lib (4 minutes)'
+  local python="$peers/pyg/bin/python" site torch work name
+  site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  torch=$("$python" -c 'import os, torch; print(os.path.dirname(torch.__file__))')
+  work=$(mktemp -d)
+  mkdir -p "$work/pyg_lib/csrc"
+  printf '#define WITH_MKL_BLAS() 0\n#define NO_METIS() 1\n' >"$work/pyg_lib/csrc/config.h"
+  for name in library utils/check utils/convert random/cpu/biased_sampling \
+    sampler/neighbor sampler/subgraph sampler/cpu/neighbor_kernel sampler/cpu/subgraph_kernel \
+    ops/index_sort ops/cpu/index_sort_kernel; do
+    printf '#include "pyg_lib/csrc/%s.cpp"\n' "$name"
+  done >"$work/all.cc"
+  cp -r "$pyg_lib/pyg_lib" "$site/"
+  g++ -shared -fPIC -std=c++20 -O3 -DNDEBUG -fopenmp -w -I"$work" -I"$pyg_lib" \
+    -I"$pyg_lib/third_party/parallel-hashmap" -I"$torch/include" \
+    -I"$torch/include/torch/csrc/api/include" "$work/all.cc" -o "$site/pyg_lib/libpyg.so" \
+    -L"$torch/lib" -Wl,-rpath,"$torch/lib" -lc10 -ltorch_cpu -ltorch
+  rm -r "$work"
+  imports_pyg_lib || { say pyg 'pyg-lib does not import; the error:'; "$python" -c 'import pyg_lib'; }
 }
 
 imports_torch_sparse() { "$peers/pyg/bin/python" -c 'import torch_sparse' 2>/dev/null; }

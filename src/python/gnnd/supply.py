@@ -202,7 +202,10 @@ class _Import:
         self.dataset = client.import_arrays(
             f"loader-{uuid.uuid4().hex[:12]}",
             features=np.zeros((self._num_nodes, 1), np.float16),
-            edge_index=np.stack(pairs_of(data)),
+            # A copy of many edges is as large as they are.
+            edge_index=(
+                data.edge_index.cpu().numpy() if "edge_index" in data else np.stack(pairs_of(data))
+            ),
             **({} if weights is None else {"edge_weights": weights.detach().cpu().flatten()}),
         )
 
