@@ -18,6 +18,8 @@ export interface CsvRow {
 const recordCharsMax = 16 << 20;
 /** What native code reads at once: so few rows that what they are made of is soon gone again. */
 const pieceBytes = 1 << 20;
+/** The begin of a file, by which its form is told. */
+const startBytes = 1 << 15;
 /** Rows that tell how fields are separated. */
 const sniffedRows = 50;
 const byteOrderMark = '\ufeff';
@@ -66,7 +68,7 @@ export class CsvFile {
   static async separatorOf(path: string, signal: AbortSignal, comments = ''): Promise<Separator> {
     const file = await CsvFile.open(path, signal);
     for await (const chunk of textBytes(file.name, file.#chunks())) {
-      return sniffedSeparator(new TextDecoder().decode(chunk), comments);
+      return sniffedSeparator(new TextDecoder().decode(chunk.subarray(0, startBytes)), comments);
     }
     return ',';
   }
@@ -84,7 +86,7 @@ export class CsvFile {
     const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
     const splitter = new CsvSplitter(this.#form);
     this.#read = 0;
-    for await (const chunk of textBytes(this.name, this.#chunks())) {
+    for await (const chunk of startFirst(textBytes(this.name, this.#chunks()))) {
       const rows = splitter.push(this.#decode(decoder, chunk, splitter));
       if (rows.length > 0) yield rows;
     }
@@ -132,6 +134,18 @@ export class CsvFile {
       const line = splitter.lineOfEnd + linesBeforeFault(bytes ?? new Uint8Array());
       throw badFile(`${this.name}:${line}`, 'is not UTF-8 text: store the file as UTF-8');
     }
+  }
+}
+
+/** The first chunk in two, of which the first is small: many look at a file's first rows only. */
+async function* startFirst(chunks: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let isFirst = true;
+  for await (const chunk of chunks) {
+    if (isFirst && chunk.length > startBytes) {
+      yield chunk.subarray(0, startBytes);
+      yield chunk.subarray(startBytes);
+    } else yield chunk;
+    isFirst = false;
   }
 }
 
