@@ -11,6 +11,9 @@ namespace {
 constexpr uint32_t kMaxLayers = 8;      // a record holds at most so many hops
 constexpr uint32_t kMaxDim = 1U << 18;  // dropout numbers 4-column groups of a row with 16 bits
 constexpr uint32_t kMaxHeads = 64;
+// Layers whose rows a head scores begin within 1 / sqrt(fan-in), as torch.nn.Linear does: Glorot's
+// sqrt(6 / fan) with six times the fan-in (docs/decisions/0127-first-weights-of-links.md).
+constexpr uint32_t kFansOfScoredRows = 6;
 
 Status Invalid(const std::string& what) { return Status(Code::kInvalidArgument, what); }
 
@@ -167,7 +170,9 @@ Result<ParameterManifest> ManifestOf(const ModelSpec& spec) {
   }
   ParameterManifest manifest;
   for (uint32_t layer = 0; layer < spec.num_layers; ++layer) AddLayer(spec, layer, &manifest);
-  if (spec.head) AddHead(spec, *spec.head, &manifest);
+  if (!spec.head) return manifest;
+  for (ParameterTensor& tensor : manifest.tensors) tensor.fan = kFansOfScoredRows * tensor.cols;
+  AddHead(spec, *spec.head, &manifest);
   return manifest;
 }
 

@@ -431,6 +431,27 @@ TEST_CASE("initial weights are Glorot-uniform over the layer, keyed, and biases 
   }
 }
 
+TEST_CASE("layers whose rows a head scores begin within 1 / sqrt(fan-in), and the head as others") {
+  ModelSpec spec;
+  spec.in_dim = 100;
+  spec.hidden_dim = 60;
+  spec.out_dim = 60;
+  spec.head = LinkHead::kBilinear;
+  const ParameterManifest manifest = *ManifestOf(spec);
+  std::vector<float> parameters(manifest.num_floats);
+  InitGlorot(manifest, 5, 1.0, parameters);
+  for (const ParameterTensor& tensor : manifest.tensors) {
+    if (tensor.is_bias) continue;
+    const auto begin = parameters.begin() + static_cast<int64_t>(tensor.offset);
+    const auto end = begin + static_cast<int64_t>(tensor.size());
+    const double bound =
+        tensor.layer == spec.num_layers ? std::sqrt(6.0 / (60 + 60)) : 1.0 / std::sqrt(tensor.cols);
+    CHECK(*std::max_element(begin, end) <= static_cast<float>(bound));
+    CHECK(*std::max_element(begin, end) == doctest::Approx(bound).epsilon(0.02));
+    CHECK(*std::min_element(begin, end) == doctest::Approx(-bound).epsilon(0.02));
+  }
+}
+
 TEST_CASE("the first layer's weights begin larger where features are small") {
   ModelSpec spec;
   spec.in_dim = 100;
