@@ -18,20 +18,21 @@ export function automaticKind(
   const devices = asked.resources?.devices ?? 1;
   // A number that is none is refused elsewhere.
   const areEnough = names.length > 0 && names.length >= devices;
-  if (!areEnough || coresAlone(asked) !== null) return 'CPU';
+  if (!areEnough || coresAlone(asked) !== null || reads({ task: asked.task }, 'links')) {
+    return 'CPU';
+  }
   const bits = new Set(names.map((name) => deviceBits?.get(name)));
   const isStrict = asked.training?.determinism !== 'RELAXED';
   return isStrict && devices > 1 && bits.size > 1 ? 'CPU' : 'CUDA';
 }
 
-type Placeable = Pick<JobSpecInput, 'kind' | 'task' | 'sampling' | 'model' | 'training'>;
+type Placeable = Pick<JobSpecInput, 'kind' | 'sampling' | 'model' | 'training'>;
 
 /** Field of a job that makes it run on the CPU alone; null: there is none. */
-export function coresAlone({ kind, task, sampling, model, training }: Placeable): {
+export function coresAlone({ kind, sampling, model, training }: Placeable): {
   readonly path: string;
   readonly value: string;
 } | null {
-  if (reads({ task }, 'links')) return { path: 'task', value: 'LINKS' };
   const algorithm = sampling?.algorithm ?? defaultOf<string>('sampling.algorithm');
   if (algorithm === 'KHOP_PLUGIN') return { path: 'sampling.algorithm', value: algorithm };
   const maxScale = sampling?.locality?.maxScale ?? 1;
@@ -53,6 +54,7 @@ export function kindText(given: JobSpecInput, { resources, ...spec }: JobSpec): 
   const kind = resources.deviceKind;
   if ((given.resources?.deviceKind ?? 'AUTO') !== 'AUTO') return `${kind}, as asked for`;
   if (kind === 'CUDA') return 'CUDA, chosen: the host has GPUs on which all of the job runs';
+  if (reads({ task: spec.task }, 'links')) return `${kind}, chosen: links have not run on a GPU`;
   const alone = coresAlone(spec);
   const why =
     alone === null

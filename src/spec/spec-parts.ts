@@ -27,7 +27,7 @@ const unreadByKind: Readonly<Record<string, readonly SpecPart[]>> = {
 /** What the dataset knows of nodes, or of pairs of them. */
 const unreadByTask: Readonly<Record<string, readonly SpecPart[]>> = {
   NODES: ['links'],
-  LINKS: ['labels', 'history', 'sampling.locality'],
+  LINKS: ['labels', 'history'],
 };
 
 type Why = (type: ModelType) => string;

@@ -1,6 +1,12 @@
 import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
 import { Prefetch, Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
-import { JobTask } from '../../src/api/gen/gnnd/v1/links_pb.ts';
+import {
+  JobTask,
+  KnownLinks,
+  LinkHead,
+  LinkLoss,
+  NegativeMethod,
+} from '../../src/api/gen/gnnd/v1/links_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { Expansion, SamplingAlgorithm } from '../../src/api/gen/gnnd/v1/sampling_pb.ts';
 import {
@@ -98,20 +104,46 @@ export const historyOfAllLevels: SpecInit = {
   },
 };
 
+const evaluatedLinks = {
+  split: { validation: 0.05, test: 0.1, randomSeed: 3n },
+  evaluation: { count: 100 },
+};
 /** Pairs of cora's 5,278 links: as many batches as of its training nodes. */
 export const links: SpecInit = {
   ...common,
   task: JobTask.LINKS,
-  links: {
-    split: { validation: 0.05, test: 0.1, randomSeed: 3n },
-    negatives: { count: 2 },
-    evaluation: { count: 100 },
-  },
+  links: { ...evaluatedLinks, negatives: { count: 2 } },
   model: sage,
   sampling: { fanouts: [5, 5] },
   features: { standardize: Standardize.ON },
   cache: { ratio: 0.1, standbyRatio: 0.3 },
   training: { ...training, batchSize: 129, epochs: 12, staleness: 1, batchesPerStep: 2 },
+};
+
+/** A perceptron, windows of one list of negatives, draws that batches share. */
+export const linksOfJointNegatives: SpecInit = {
+  ...links,
+  links: {
+    ...evaluatedLinks,
+    ...{ head: LinkHead.MLP, loss: LinkLoss.SOFTMAX, temperature: 0.5 },
+    negatives: { method: NegativeMethod.JOINT, count: 3 },
+  },
+  sampling: {
+    algorithm: SamplingAlgorithm.LABOR,
+    fanouts: [5, 5],
+    labor: { dependencyWindow: 4 },
+  },
+};
+
+/** A matrix, and negatives by degree that are drawn again where they are links. */
+export const linksOfDegrees: SpecInit = {
+  ...links,
+  links: {
+    ...evaluatedLinks,
+    ...{ head: LinkHead.BILINEAR, loss: LinkLoss.BPR },
+    negatives: { method: NegativeMethod.DEGREE, count: 2, known: KnownLinks.AVOID },
+  },
+  model: { type: ModelType.GCN, hiddenDim: 16, dropout: 0.5 },
 };
 
 const besideACache: SpecInit = {

@@ -26,6 +26,8 @@ import {
   historyOfAllLevels,
   historyOfOneLevel,
   links,
+  linksOfDegrees,
+  linksOfJointNegatives,
   localityOfGcn,
   localityOfSage,
   patienceEpochs,
@@ -72,6 +74,8 @@ describe.each([
   ['a history of one level, a step a batch', historyOfOneLevel],
   ['a history of all levels, three batches a step, a small buffer', historyOfAllLevels],
   ['links, two negatives each', links],
+  ['links of a perceptron, joint negatives', linksOfJointNegatives],
+  ['links of a matrix, negatives by degree', linksOfDegrees],
   ['favoured neighbours, GraphSAGE', localityOfSage],
   ['favoured neighbours, GCN, a whole hop between, each node once', localityOfGcn],
 ])('%s', (_, spec) => {

@@ -34,6 +34,7 @@ import {
   signal,
 } from '../support/crews.ts';
 import { TestDaemon } from '../support/daemon.ts';
+import { links, linksOfDegrees, linksOfJointNegatives } from '../support/elastic-specs.ts';
 
 /**
  * Whole jobs on simulated devices (docs/gpu.md): their Samplers sample with the kernels of GPUs,
@@ -59,6 +60,13 @@ const on = (spec: SpecInit, where: SpecInit): SpecInit => ({ ...spec, ...where }
 function sim(members: SpecInit): SpecInit {
   return { ...members, resources: { ...members.resources, deviceKind: DeviceChoice.SIM } };
 }
+
+/** As many batches as of nodes. */
+const ofLinks = (spec: SpecInit): SpecInit => ({
+  ...spec,
+  training: { randomSeed: 7n, batchSize: 641, epochs: 3, staleness: 1, batchesPerStep: 2 },
+  timeouts: { stallMs: 5000n },
+});
 
 const noCache = { trainerRows: 0n, rowBytes: 0n, reservedBytes: 0n };
 
@@ -91,6 +99,9 @@ describe('a job on simulated devices makes the models of CPU devices', () => {
       training: { ...common.training, batchesPerStep: 2 },
       history: { staleSteps: 3n, gradientShare: 0.9 },
     },
+    'links, a scalar product': ofLinks(links),
+    'links of a perceptron, joint negatives, LABOR': ofLinks(linksOfJointNegatives),
+    'links of a matrix, negatives by degree, GCN': ofLinks(linksOfDegrees),
     'whole rows': { ...common, sampling: { algorithm: KHOP_UNIFORM, fanouts: [-1, 5] } },
   };
 

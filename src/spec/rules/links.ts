@@ -91,17 +91,13 @@ function checkSplit({ links }: SpecDraft, { check, context }: RuleFacts): void {
 }
 
 /** What a job has beside its links that is not computed for them. */
-function checkOthers(spec: SpecDraft, { check, given, context }: RuleFacts): void {
+function checkOthers(spec: SpecDraft, { check, context }: RuleFacts): void {
   const { links, model, sampling, history, evaluation } = spec;
   const whyNot = whyUnread(model.type, 'sampling') ?? whyUnread(model.type, 'model.normalization');
   if (whyNot !== null) check.violate('spec.model.type', `${model.type}: ${whyNot}`);
-  if (sampling.algorithm === 'KHOP_PLUGIN' && links.exclude !== 'NONE') {
-    const why = "what it draws is not kept from a batch's own links in this build";
-    check.violate('spec.sampling.algorithm', `KHOP_PLUGIN: ${why}; expected links.exclude NONE`);
-  }
-  if ((given.sampling?.locality?.maxScale ?? 1) > 1) {
-    const { maxScale } = sampling.locality;
-    check.violate('spec.sampling.locality.max_scale', `${maxScale}: not with links; expected 1`);
+  if (links.exclude === 'BATCH_AFTER' && sampling.locality.maxScale > 1) {
+    const why = 'weights of draws with locality are those of whole rows; expected BATCH or NONE';
+    check.violate('spec.links.exclude', `BATCH_AFTER: ${why}`);
   }
   if (history.staleSteps > 0) {
     const why = 'embeddings of earlier steps saw the links of this batch; expected 0';

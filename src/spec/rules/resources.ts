@@ -100,11 +100,11 @@ function checkKind(kinds: ReadonlySet<DeviceKind>, { check, given }: RuleFacts):
 
 /** Refuses devices with their own memory to jobs that run on the CPU alone. */
 export const deviceSupportRule: Rule = (spec, { check }) => {
-  const { kind, task, resources, sampling, model, training } = spec;
+  const { kind, resources, sampling, model, training } = spec;
   if (check.failed('spec.resources')) return;
   if (!hasOwnMemory(resources)) return;
   const expected = 'runs on CPU devices only; expected device_kind CPU';
-  for (const part of [{ task }, { sampling }, { kind, model }, { kind, training }]) {
+  for (const part of [{ sampling }, { kind, model }, { kind, training }]) {
     const alone = coresAlone(part);
     if (alone !== null) check.violate(`spec.${alone.path}`, `${alone.value}: ${expected}`);
   }

@@ -38,6 +38,7 @@ describe('the kind of devices that a job leaves open', () => {
     ['portable bits', [gpus], { training: { epochs: 1, determinism: 'PORTABLE' } }, 'CPU'],
     ['a model of the user', [gpus], { model: { type: 'TORCHSCRIPT' } }, 'CPU'],
     ['SIGN, over rows', [gpus], { model: { type: 'SIGN' } }, 'CUDA'],
+    ['links', [gpus], { task: 'LINKS' }, 'CPU'],
     ['GAT', [gpus], { model: { type: 'GAT' } }, 'CUDA'],
     ['an inference', [gpus], { kind: 'INFERENCE', model: { type: 'GCN' } }, 'CUDA'],
     ['an inference over rows', [gpus], { kind: 'INFERENCE', model: { type: 'SGC' } }, 'CPU'],

@@ -162,9 +162,15 @@ describe('links', () => {
     expect(precisionOf({ task: 'NODES' })).toBe('BFLOAT16');
   });
 
-  it('run on cores alone', () => {
-    expect(wrongOf({ resources: { deviceKind: 'SIM' } })).toEqual({
-      'spec.task': 'LINKS: runs on CPU devices only; expected device_kind CPU',
+  it('take their rows from nodes with locality, unless links are left out afterwards', () => {
+    const spec = {
+      sampling: { locality: { maxScale: 2 } },
+      cache: { ratio: 0.1 },
+      resources: { devices: 1 },
+    };
+    expect(okOf(resolve(spec)).sampling.locality.maxScale).toBe(2);
+    expect(wrongOf({ ...spec, links: { exclude: 'BATCH_AFTER' } })).toEqual({
+      'spec.links.exclude': expect.stringMatching(/^BATCH_AFTER: .*; expected BATCH or NONE$/),
     });
   });
 
