@@ -37,7 +37,7 @@ function rateFactorOf(batchesPerStep: number, batches: number): number {
 /** Fields of a complete spec that decide the number of batches per step. */
 type Facts = Pick<
   SpecDraft,
-  'kind' | 'model' | 'history' | 'placement' | 'resources' | 'training' | 'queue'
+  'kind' | 'task' | 'model' | 'history' | 'placement' | 'resources' | 'training' | 'queue'
 >;
 
 export interface StepChoice {
@@ -93,6 +93,7 @@ function whyOne(given: JobSpecInput, spec: Facts): string | null {
     return 'its learning rate was set, and more batches a step would need another';
   }
   const unmeasured = [
+    ...(reads({ task: spec.task }, 'links') ? ['links'] : []),
     ...(training.optimizer.type === 'SGD' ? ['SGD'] : []),
     ...(training.staleness > 0 ? ['a delay'] : []),
     ...(model.type === 'TORCHSCRIPT' ? ['a TORCHSCRIPT'] : []),

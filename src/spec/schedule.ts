@@ -1,7 +1,7 @@
 import { counted } from './counted.ts';
 import type { JobSpec, JobSpecInput, ModelType, SpecDraft } from './job-spec.ts';
 import { reads } from './spec-parts.ts';
-import { areRareWords, fewText, type RareFacts } from './standardize.ts';
+import { areRareWords, areSparse, fewText, type RareFacts } from './standardize.ts';
 
 /**
  * How many epochs a job trains, at what learning rate and weight decay, where it leaves that open
@@ -13,6 +13,8 @@ import { areRareWords, fewText, type RareFacts } from './standardize.ts';
 export const usualRate = 0.003;
 /** Learning rate where it has few, so that few steps are made. */
 const fewBatchesRate = 0.01;
+/** Learning rate of links where features are mostly 0 and not standardised. */
+const rawLinksRate = 0.01;
 /** Models with which that was measured and won (bench/README.md, "Defaults on six graphs"). */
 const fastModels: ReadonlySet<ModelType> = new Set([
   ...(['GRAPHSAGE', 'GCN', 'GATV2', 'GAT', 'SGC'] as const),
@@ -30,7 +32,12 @@ const enoughBatches = 400;
 const leastEpochs = 10;
 const mostEpochs = 100;
 
-type Facts = Pick<SpecDraft, 'kind' | 'task' | 'model' | 'training'>;
+type Facts = Pick<SpecDraft, 'kind' | 'task' | 'model' | 'training' | 'features'>;
+
+export interface ScheduleFacts extends RareFacts {
+  /** Nodes or links that an epoch has (`itemsOf`); null where that is not known. */
+  readonly items: number | null;
+}
 
 interface Choice<Value> {
   readonly value: Value;
@@ -54,11 +61,11 @@ export function automaticEpochs(spec: Facts, items: number | null): Choice<numbe
 }
 
 /** The learning rate of a job, by its size of batches. */
-export function automaticRate(spec: Facts, items: number | null): Choice<number> {
+export function automaticRate(spec: Facts, { items, columns }: ScheduleFacts): Choice<number> {
   const { optimizer } = spec.training;
   const usual = (why: string): Choice<number> => ({ value: usualRate, why });
   if (optimizer.type === 'SGD') return usual('what SGD wants was not measured');
-  if (!reads(spec, 'labels')) return usual('what links want was not measured');
+  if (!reads(spec, 'labels')) return rateOfLinks(spec, columns);
   const { type } = spec.model;
   if (slowModels.has(type)) return usual(`a ${type} did not gain by a larger one`);
   if (!fastModels.has(type)) return usual(`what a ${type} wants was not measured`);
@@ -66,6 +73,16 @@ export function automaticRate(spec: Facts, items: number | null): Choice<number>
   if (batches === null) return usual('it is not known what an epoch has');
   const why = `an epoch has ${counted(batches, 'batch', 'batches')}`;
   return batches < manyBatches ? { value: fewBatchesRate, why } : usual(why);
+}
+
+/** Of a job that learns links: words that stay as they are want larger steps (decision 0127). */
+function rateOfLinks({ model, features }: Facts, columns: RareFacts['columns']): Choice<number> {
+  if (model.type !== 'GRAPHSAGE') {
+    return { value: usualRate, why: `what links of a ${model.type} want was not measured` };
+  }
+  return features.standardize === 'OFF' && areSparse(columns)
+    ? { value: rawLinksRate, why: 'links are learnt from sparse features as they are' }
+    : { value: usualRate, why: 'links are learnt from standardised or dense features' };
 }
 
 /** The weight decay of a job; columns that the rule of standardising calls rare words want one. */
@@ -77,22 +94,18 @@ export function automaticDecay(spec: Facts, facts: RareFacts): Choice<number> {
 }
 
 /** How all of that came about in a job, for people; empty where nothing is trained. */
-export function scheduleText(
-  given: JobSpecInput,
-  spec: JobSpec,
-  { items, ...facts }: RareFacts & { readonly items: number | null },
-): string {
+export function scheduleText(given: JobSpecInput, spec: JobSpec, facts: ScheduleFacts): string {
   if (!reads(spec, 'training')) return '';
   const { epochs, optimizer } = spec.training;
   const asked = given.training?.optimizer ?? {};
   const parts = [
     [
       counted(epochs, 'epoch'),
-      given.training?.epochs === undefined ? automaticEpochs(spec, items).why : null,
+      given.training?.epochs === undefined ? automaticEpochs(spec, facts.items).why : null,
     ],
     [
       `learning rate ${optimizer.learningRate}`,
-      asked.learningRate === undefined ? automaticRate(spec, items).why : null,
+      asked.learningRate === undefined ? automaticRate(spec, facts).why : null,
     ],
     [
       `weight decay ${optimizer.weightDecay}`,

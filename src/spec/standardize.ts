@@ -36,6 +36,11 @@ const hugeDeviation = 10;
 /** From this share of standardised columns on, the features are. */
 const standardizedShare = 0.9;
 
+/** Whether most values are 0, as of words of a text. */
+export function areSparse(columns: ColumnStatistics | null | undefined): boolean {
+  return columns != null && columns.zero_share >= sparseShare;
+}
+
 export interface StandardizeChoice {
   readonly value: 'ON' | 'OFF';
   readonly why: string;
@@ -66,7 +71,7 @@ export function automaticStandardize(
     return off('the columns have mean 0 and deviation 1 already');
   }
   const zeros = zerosOf(columns);
-  if (columns.zero_share < sparseShare) return on(`the columns are dense: ${zeros}`);
+  if (!areSparse(columns)) return on(`the columns are dense: ${zeros}`);
   if (columns.deviation_largest > hugeDeviation) {
     const largest = Number(columns.deviation_largest.toPrecision(2));
     return on(`the largest deviation of a column is ${largest}, and would drown the others`);
@@ -92,10 +97,10 @@ export function fewText({ columns, trainNodes }: RareFacts): string {
  */
 export function areRareWords({ columns, trainNodes }: RareFacts): boolean {
   if (columns == null || columns.varying === 0) return false;
-  const { varying, standardized, zero_share, deviation_largest } = columns;
+  const { varying, standardized, deviation_largest } = columns;
   if (standardized >= standardizedShare * varying) return false;
-  const areSparse = zero_share >= sparseShare && deviation_largest <= hugeDeviation;
-  return areSparse && (trainNodes ?? 0) < fewNodesPerColumn * varying;
+  const areWords = areSparse(columns) && deviation_largest <= hugeDeviation;
+  return areWords && (trainNodes ?? 0) < fewNodesPerColumn * varying;
 }
 
 /** How the choice of a job came about, for people. */

@@ -40,7 +40,7 @@ export const scheduleRule: Rule = (spec, { check, given, context }) => {
   }
   const { learningRate } = given.training?.optimizer ?? {};
   if (learningRate === undefined || check.failed('spec.training.optimizer.learning_rate')) {
-    training.optimizer.learningRate = automaticRate(spec, items).value;
+    training.optimizer.learningRate = automaticRate(spec, { ...context, items }).value;
   }
   const { weightDecay } = given.training?.optimizer ?? {};
   if (weightDecay === undefined || check.failed('spec.training.optimizer.weight_decay')) {

@@ -4,6 +4,12 @@ import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import { scheduleText } from '../../../src/spec/schedule.ts';
 import { contextOf, okOf } from '../../support/spec-context.ts';
 
+/** Of a text: most values are 0. */
+const words = {
+  ...{ rows: 100, zero_share: 0.9, varying: 500, standardized: 0 },
+  ...{ deviation_median: 0.02, deviation_largest: 0.1 },
+};
+
 function scheduleOf(trainNodes: number | null, fields: JobSpecInput = {}) {
   const context = contextOf({ trainNodes, deviceNames: ['cpu:0', 'cpu:1'] });
   const given = { dataset: 'any', ...fields };
@@ -81,6 +87,27 @@ describe('epochs and learning rate that a job leaves open', () => {
     expect(decay(140, { model: { type: 'GAT' } })).toEqual([0, undefined]);
     const none = { training: { optimizer: { weightDecay: 0 } } };
     expect(decay(140, none)).toEqual([0, 'weight decay 0, as asked for']);
+  });
+
+  it('go by the features where links are learnt', () => {
+    const links = (fields: Omit<JobSpecInput, 'dataset'>) => {
+      const given: JobSpecInput = { dataset: 'any', task: 'LINKS', ...fields };
+      const context = contextOf({ numEdges: 80_000, deviceNames: ['cpu:0'], columns: words });
+      const spec = okOf(resolveJobSpec(given, context));
+      expect(resolveJobSpec(spec, context)).toEqual({ ok: spec });
+      return scheduleText(given, spec, { trainNodes: null, items: 68_000, columns: words }).split(
+        '; ',
+      )[1];
+    };
+    expect(links({})).toBe(
+      'learning rate 0.01, chosen: links are learnt from sparse features as they are',
+    );
+    expect(links({ features: { standardize: 'ON' } })).toBe(
+      'learning rate 0.003, chosen: links are learnt from standardised or dense features',
+    );
+    expect(links({ model: { type: 'GCN' } })).toBe(
+      'learning rate 0.003, chosen: what links of a GCN want was not measured',
+    );
   });
 
   it('are nothing to tell of a job that trains nothing', () => {
