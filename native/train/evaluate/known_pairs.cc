@@ -1,30 +1,40 @@
 #include "train/evaluate/known_pairs.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace gnnd {
 namespace {
 
-constexpr uint64_t Packed(uint32_t source, uint32_t destination) {
-  return uint64_t{source} << 32 | destination;
-}
+constexpr uint64_t Packed(uint32_t node, uint32_t other) { return uint64_t{node} << 32 | other; }
+constexpr uint32_t NodeOf(uint64_t packed) { return static_cast<uint32_t>(packed >> 32); }
+constexpr uint32_t OtherOf(uint64_t packed) { return static_cast<uint32_t>(packed); }
 
 }  // namespace
 
 KnownPairs::KnownPairs(const TopologyView& topology, std::span<const LinkSet> sets, bool symmetric)
-    : topology_(topology), symmetric_(symmetric), bits_(topology.num_nodes()) {
+    : topology_(topology),
+      symmetric_(symmetric),
+      first_(uint64_t{topology.num_nodes()} + 1),
+      bits_(topology.num_nodes()) {
+  std::vector<uint64_t> pairs;
   for (const LinkSet& set : sets) {
     for (uint64_t link = 0; link < set.size(); ++link) {
-      listed_.push_back(Packed(set.source(link), set.destination(link)));
-      if (symmetric_) listed_.push_back(Packed(set.destination(link), set.source(link)));
+      pairs.push_back(Packed(set.source(link), set.destination(link)));
+      if (symmetric_) pairs.push_back(Packed(set.destination(link), set.source(link)));
     }
   }
-  std::ranges::sort(listed_);
+  std::ranges::sort(pairs);
+  for (const uint64_t pair : pairs) {
+    ++first_[(pair >> 32) + 1];
+    listed_.push_back(static_cast<uint32_t>(pair));
+  }
+  std::partial_sum(first_.begin(), first_.end(), first_.begin());
 }
 
 void KnownPairs::Sort(std::span<const uint32_t> nodes, Sorted* sorted) {
   sorted->clear();
-  for (uint32_t i = 0; i < nodes.size(); ++i) sorted->emplace_back(nodes[i], i);
+  for (uint32_t i = 0; i < nodes.size(); ++i) sorted->push_back(Packed(nodes[i], i));
   if (!std::ranges::is_sorted(*sorted)) std::ranges::sort(*sorted);
 }
 
@@ -35,8 +45,8 @@ void KnownPairs::SetBits(std::span<const uint32_t> nodes, bool value) {
 // Edges are in both rows, and there are fewer sources than destinations.
 template <typename Found>
 void KnownPairs::ByRowsOfSources(std::span<const uint32_t> sources, const Found& found) {
-  const uint32_t first = destinations_.front().first;
-  const uint32_t last = destinations_.back().first;
+  const uint32_t first = NodeOf(destinations_.front());
+  const uint32_t last = NodeOf(destinations_.back());
   for (uint32_t s = 0; s < sources.size(); ++s) {
     const uint32_t* const begin = topology_.indices.data() + topology_.indptr[sources[s]];
     const uint32_t* const end = begin + topology_.degree(sources[s]);
@@ -54,8 +64,8 @@ void KnownPairs::ByRowsOfDestinations(std::span<const uint32_t> destinations, co
     for (uint64_t e = topology_.indptr[node]; e < end; ++e) {
       const uint32_t source = topology_.indices[e];
       if (!bits_[source]) continue;
-      auto at = std::ranges::lower_bound(sources_, std::pair(source, 0U));
-      for (; at != sources_.end() && at->first == source; ++at) found(at->second, node);
+      auto at = std::ranges::lower_bound(sources_, Packed(source, 0));
+      for (; at != sources_.end() && NodeOf(*at) == source; ++at) found(OtherOf(*at), node);
     }
   }
 }
@@ -63,9 +73,8 @@ void KnownPairs::ByRowsOfDestinations(std::span<const uint32_t> destinations, co
 template <typename Found>
 void KnownPairs::Listed(std::span<const uint32_t> sources, const Found& found) const {
   for (uint32_t s = 0; s < sources.size(); ++s) {
-    auto at = std::ranges::lower_bound(listed_, Packed(sources[s], 0));
-    for (; at != listed_.end() && *at >> 32 == sources[s]; ++at) {
-      found(s, static_cast<uint32_t>(*at));
+    for (uint64_t at = first_[sources[s]]; at < first_[sources[s] + 1]; ++at) {
+      if (bits_[listed_[at]]) found(s, listed_[at]);
     }
   }
 }
@@ -76,24 +85,25 @@ void KnownPairs::Mark(std::span<const uint32_t> sources, std::span<const uint32_
   Sort(sources, &sources_);
   Sort(destinations, &destinations_);
   const auto found = [&](uint32_t s, uint32_t node) {
-    auto at = std::ranges::lower_bound(destinations_, std::pair(node, 0U));
-    for (; at != destinations_.end() && at->first == node; ++at) {
-      const uint64_t place = uint64_t{at->second} * sources.size() + s;
+    auto at = std::ranges::lower_bound(destinations_, Packed(node, 0));
+    for (; at != destinations_.end() && NodeOf(*at) == node; ++at) {
+      const uint64_t place = uint64_t{OtherOf(*at)} * sources.size() + s;
       if ((*marks)[place] != 0) continue;
       (*marks)[place] = 1;
       places->push_back(place);
     }
   };
-  for (uint32_t s = 0; s < sources.size(); ++s) found(s, sources[s]);
-  Listed(sources, found);
-  const auto filter = symmetric_ ? destinations : sources;
-  SetBits(filter, true);
-  if (symmetric_) {
-    ByRowsOfSources(sources, found);
-  } else {
-    ByRowsOfDestinations(destinations, found);
+  SetBits(destinations, true);
+  for (uint32_t s = 0; s < sources.size(); ++s) {
+    if (bits_[sources[s]]) found(s, sources[s]);
   }
-  SetBits(filter, false);
+  Listed(sources, found);
+  if (symmetric_) ByRowsOfSources(sources, found);
+  SetBits(destinations, false);
+  if (symmetric_) return;
+  SetBits(sources, true);
+  ByRowsOfDestinations(destinations, found);
+  SetBits(sources, false);
 }
 
 }  // namespace gnnd

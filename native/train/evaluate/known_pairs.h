@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "core/graph/topology_view.h"
@@ -22,11 +21,13 @@ class KnownPairs {
   void Mark(std::span<const uint32_t> sources, std::span<const uint32_t> destinations,
             std::vector<uint8_t>* marks, std::vector<uint64_t>* places);
 
-  uint64_t bytes() const { return listed_.size() * sizeof(uint64_t) + bits_.size() / 8; }
+  uint64_t bytes() const {
+    return listed_.size() * sizeof(uint32_t) + first_.size() * sizeof(uint64_t) + bits_.size() / 8;
+  }
 
  private:
-  // Nodes of a list, ascending, with their places in it.
-  using Sorted = std::vector<std::pair<uint32_t, uint32_t>>;
+  // Nodes of a list, ascending, with their places in it: node << 32 | place.
+  using Sorted = std::vector<uint64_t>;
   static void Sort(std::span<const uint32_t> nodes, Sorted* sorted);
   void SetBits(std::span<const uint32_t> nodes, bool value);
 
@@ -39,7 +40,8 @@ class KnownPairs {
 
   const TopologyView& topology_;
   const bool symmetric_;
-  std::vector<uint64_t> listed_;  // source << 32 | destination, ascending
+  std::vector<uint64_t> first_;   // [nodes + 1]: where each source's destinations are in listed_
+  std::vector<uint32_t> listed_;  // destinations of links that are evaluated
   std::vector<bool> bits_;        // by node; all false between calls
   Sorted sources_;
   Sorted destinations_;

@@ -7,6 +7,7 @@
 
 #include "core/base/check.h"
 #include "core/draw/negatives.h"
+#include "core/kernels/rank_loops.h"
 #include "core/metric/ranking.h"
 #include "train/ops/ops.h"
 #include "train/ops/parallel.h"
@@ -16,7 +17,7 @@
 namespace gnnd {
 namespace {
 
-constexpr uint32_t kGrainLinks = 32;
+constexpr uint32_t kGrainLinks = 64;
 
 }  // namespace
 
@@ -137,14 +138,9 @@ void LinkRanking::CountBlock(const float* scores, uint64_t nodes, Group* group) 
   std::vector<uint32_t> greater(links);
   std::vector<uint32_t> equal(links);
   for (uint32_t i = 0; i < links; ++i) own[i] = group->standings[i].score;
-  ParallelRows(links, kGrainLinks, [&](uint32_t begin, uint32_t end) {
-    for (uint64_t node = 0; node < nodes; ++node) {
-      const float* const row = scores + node * links;
-      for (uint32_t i = begin; i < end; ++i) {
-        greater[i] += row[i] > own[i] ? 1U : 0U;
-        equal[i] += row[i] == own[i] ? 1U : 0U;
-      }
-    }
+  const ComparedBlock block{scores, own.data(), nodes, links, greater.data(), equal.data()};
+  ParallelRows(links, kGrainLinks, [&block](uint32_t begin, uint32_t end) {
+    BestLoops<RankLoops>().compare(block, begin, end);
   });
   for (const uint64_t place : places_) {
     const uint64_t i = place % links;
