@@ -2,16 +2,16 @@
 // ROC-AUC, MRR and Hits@10 of links beside plain torch_geometric, on the same split and with as
 // many negatives.
 //
-//   node bench/accuracy/links.mjs [--datasets cora,citeseer] [--seeds 3] [--epochs 30]
+//   node bench/accuracy/links.mjs [--datasets cora,citeseer] [--seeds 3] [--reference "ARGS"]
 //                                 [--set path=value ...]
 //
-// GraphSAGE of 2 layers of 128 and a scalar product, batches of 1,024 links, one uniform negative
-// each, Adam 0.003, no dropout; of gnnd sampled 10 and 10. The reference
-// (bench/accuracy/links_reference.py) takes whole neighbourhoods without a batch's own links. Both
-// are judged by the test at the epoch of the best validation MRR, among 1,000 negatives, means over
-// random seeds 1 to N. Graphs are those of bench/peers/graphs.py, or of test/fixtures. Fails when
-// gnnd is more than a point of ROC-AUC below. One JSON line a row in
-// build/bench/link-accuracy.jsonl.
+// GraphSAGE of 2 layers of 128 and a scalar product, one uniform negative a link. gnnd has its
+// defaults, sampled 10 and 10. The reference (bench/accuracy/links_reference.py) takes whole
+// neighbourhoods without a batch's own links, features as they are, and what was found to suit it
+// best; --reference gives it other arguments. Both are judged by the test at the epoch of the best
+// validation MRR, among 1,000 negatives, means over random seeds 1 to N. Graphs are those of
+// bench/peers/graphs.py, or of test/fixtures. Fails when gnnd is more than a point of ROC-AUC or of
+// MRR below. One JSON line a row in build/bench/link-accuracy.jsonl.
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -24,7 +24,7 @@ const { values: options } = parseArgs({
   options: {
     datasets: { type: 'string', default: 'cora,citeseer' },
     seeds: { type: 'string', default: '3' },
-    epochs: { type: 'string', default: '30' },
+    reference: { type: 'string', default: '' },
     set: { type: 'string', multiple: true, default: [] },
   },
 });
@@ -37,14 +37,9 @@ function specOf(dataset, seed) {
     dataset,
     task: 'LINKS',
     links: { split: { validation: 0.05, test: 0.1, random_seed: 7 } },
-    model: { type: 'GRAPHSAGE', hidden_dim: 128, dropout: 0 },
+    model: { type: 'GRAPHSAGE', hidden_dim: 128 },
     sampling: { fanouts: [10, 10] },
-    features: { standardize: 'ON' },
-    training: {
-      epochs: Number(options.epochs),
-      random_seed: seed,
-      optimizer: { learning_rate: 0.003 },
-    },
+    training: { random_seed: seed },
     resources: { devices: 1 },
   };
 }
@@ -67,7 +62,7 @@ function theirs(folder, dataset) {
     resolve('bench/accuracy/links_reference.py'),
     join(folder, 'state', 'datasets', dataset),
     join(features, newest),
-    ...['--seeds', options.seeds, '--epochs', options.epochs],
+    ...['--seeds', options.seeds, ...options.reference.split(' ').filter(Boolean)],
   ]);
   return text.split('\n').map((line) => JSON.parse(line));
 }
@@ -110,7 +105,7 @@ async function main() {
       `reference ${row.reference.toFixed(4)} ± ${row.reference_sd.toFixed(4)}`,
     ];
     process.stdout.write(`${cells.join('  ')}\n`);
-    const isShort = row.metric === 'roc_auc' && row.gnnd < row.reference - tolerance;
+    const isShort = row.metric !== 'hits@10' && row.gnnd < row.reference - tolerance;
     if (isShort) process.exitCode = 1;
   }
 }
