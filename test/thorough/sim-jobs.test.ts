@@ -64,7 +64,7 @@ function sim(members: SpecInit): SpecInit {
 /** As many batches as of nodes. */
 const ofLinks = (spec: SpecInit): SpecInit => ({
   ...spec,
-  training: { randomSeed: 7n, batchSize: 641, epochs: 3, staleness: 1, batchesPerStep: 2 },
+  training: { randomSeed: 7n, batchSize: 650, epochs: 3, staleness: 1, batchesPerStep: 2 },
   timeouts: { stallMs: 5000n },
 });
 
