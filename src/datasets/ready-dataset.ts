@@ -57,6 +57,11 @@ export function columnStatistics(dataset: DatasetRecord): ColumnStatistics | nul
   return readStory(dataset.path)?.columns ?? null;
 }
 
+/** Whether its source said that each edge is there in both directions. */
+export function isUndirected(dataset: DatasetRecord): boolean {
+  return readStory(dataset.path)?.undirected ?? false;
+}
+
 /** What native code needs to know of a stored dataset. */
 export function countsOf(dataset: DatasetRecord): DatasetCounts {
   return {

@@ -1,6 +1,12 @@
 import { pluginFilesIn } from '../artifacts/plugin-files.ts';
 import { type FieldViolation, GnndError, messageOf } from '../base/errors.ts';
-import { columnStatistics, countsOf, hasEdgeWeights, linksOf } from '../datasets/ready-dataset.ts';
+import {
+  columnStatistics,
+  countsOf,
+  hasEdgeWeights,
+  isUndirected,
+  linksOf,
+} from '../datasets/ready-dataset.ts';
 import type { CoreAddon, ModelOptions } from '../native/contract.ts';
 import { loadCore } from '../native/load.ts';
 import { memoryViolations } from '../plan/plan.ts';
@@ -80,6 +86,7 @@ function resolveOrThrow(
     pluginFile: pluginFilesIn(host.pluginsDir),
     numNodes: ready?.numNodes ?? null,
     numEdges: ready?.numEdges ?? null,
+    ...(ready === null ? {} : { isUndirected: isUndirected(ready) }),
     ...(ready === null ? {} : { links: linksOf(ready) }),
     trainNodes: ready?.numTrain ?? null,
     valNodes: ready?.numVal ?? null,

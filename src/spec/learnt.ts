@@ -19,6 +19,8 @@ export function negativesOf({ task, links }: Pick<JobSpec, 'task' | 'links'>): s
 export interface ItemFacts {
   readonly trainNodes: number | null;
   readonly numEdges: number | null;
+  /** Said by its source: edges are stored in both directions, so that two are one link. */
+  readonly isUndirected?: boolean;
   readonly links?: { readonly train: number } | null;
 }
 
@@ -26,12 +28,15 @@ type Asking = Pick<SpecDraft, 'task' | 'load' | 'links'>;
 
 /**
  * How many items an epoch has, which it permutes and batches count; of links at most, for pairs are
- * counted when the graph is read. Null where the dataset is not known.
+ * counted when the graph is read, whose source may not say that its edges have no direction. Null
+ * where the dataset is not known.
  */
 export function itemsOf({ task, load, links }: Asking, facts: ItemFacts): number | null {
   if (reads({ task }, 'links')) {
     if (links.targets === 'DATASET') return facts.links?.train ?? null;
-    return facts.numEdges === null ? null : splitOf(links, facts.numEdges).train;
+    if (facts.numEdges === null) return null;
+    const pairs = facts.isUndirected === true ? Math.ceil(facts.numEdges / 2) : facts.numEdges;
+    return splitOf(links, pairs).train;
   }
   return load.nodesFile === '' ? facts.trainNodes : load.nodes;
 }

@@ -36,6 +36,8 @@ export interface ResolveContext {
   readonly numNodes: number | null;
   /** Edges, likewise, as a graph stores them: an undirected one twice. */
   readonly numEdges: number | null;
+  /** Whether its source says that they are; unset where that is not known. */
+  readonly isUndirected?: boolean;
   /** Links of its own; null where it has none, unset where that is not known. */
   readonly links?: DatasetLinks | null;
   /** Training nodes, likewise. */

@@ -89,6 +89,16 @@ describe('epochs and learning rate that a job leaves open', () => {
     expect(decay(140, none)).toEqual([0, 'weight decay 0, as asked for']);
   });
 
+  it('count two stored edges as one link where the source says so', () => {
+    const epochs = (isUndirected: boolean) => {
+      const context = contextOf({ numEdges: 40_000, deviceNames: ['cpu:0'], isUndirected });
+      const spec = okOf(resolveJobSpec({ dataset: 'any', task: 'LINKS' }, context));
+      return spec.training.epochs;
+    };
+    // 34,000 links are 34 batches, 17,000 are 17, and there shall be 400.
+    expect([epochs(false), epochs(true)]).toEqual([12, 24]);
+  });
+
   it('go by the features where links are learnt', () => {
     const links = (fields: Omit<JobSpecInput, 'dataset'>) => {
       const given: JobSpecInput = { dataset: 'any', task: 'LINKS', ...fields };
