@@ -312,7 +312,9 @@ export class Table {
         if (header !== null) this.#checkColumns(`${part.name}:1`, columnsOf(header, separator));
         if (broken) throw new NeedsRows('no text, or one without an end');
         this.#fraction = (index + file.fraction) / this.#parts.length;
-        if (read.numRows === 0 && !isFirst) continue;
+        // Texts of a row come before it where the row does not end in the piece that has them.
+        const isNothing = read.numRows === 0 && read.coded.every((texts) => texts === '');
+        if (isNothing && !isFirst) continue;
         const batch = { ...read, firstLine: offset + read.firstLine };
         lines = offset + read.lastLine;
         yield { batch, odd: this.#oddRows(batch, part), keys: part.keys, isFirst };

@@ -112,6 +112,22 @@ describe('a large table of text', () => {
     for (const files of others) expect((await imported(files)).digest).toBe(digest);
   });
 
+  test('may have rows, and a header, that are longer than what is read at once', async () => {
+    const columns = 2 ** 17;
+    const names = Array.from({ length: columns }, (_, at) => `column-${at}`).join(',');
+    expect(names.length).toBeGreaterThan(2 ** 20);
+    const rows = [0, 1, 2].map((id) => `${id},${id % 2},train${`,0.${id}00000`.repeat(columns)}`);
+    const files = {
+      'nodes.csv': lines(`id,label,split,${names}`, rows),
+      'edges.csv': `${ends}\n0,1`,
+    };
+    const { manifest, numbers } = await imported(files);
+    expect(manifest).toMatchObject({ num_nodes: 3, num_features: columns, num_classes: 2 });
+    expect(numbers('labels.npy')).toEqual([0, 1, 0]);
+    expect(numbers('train.npy')).toEqual([0, 1, 2]);
+    expect(numbers('features.npy').at(-1)).toBe(Math.fround(0.2));
+  });
+
   test('may have ids that are numbers, and weights', async () => {
     const id = (row: number) => String(row);
     const weighted = edgesOf(id).map((row, at) => `${row},${1 + (at % 5) / 4}`);

@@ -215,7 +215,7 @@ class Splits(Refusals):
 
     def test_of_predictions_are_so_too(self):
         def numbered(nodes):
-            found = inferring._listed("job.predict()", nodes)
+            found = inferring.listed_nodes("job.predict()", nodes)
             return inferring._numbered("job.predict()", found, 4).tolist()
 
         for mask in ([1, 0, 0, 1], np.array([1, 0, 0, 1], np.uint8), [True, False, False, True]):
