@@ -313,8 +313,7 @@ export class Table {
         if (broken) throw new NeedsRows('no text, or one without an end');
         this.#fraction = (index + file.fraction) / this.#parts.length;
         // Texts of a row come before it where the row does not end in the piece that has them.
-        const isNothing = read.numRows === 0 && read.coded.every((texts) => texts === '');
-        if (isNothing && !isFirst) continue;
+        if (!isFirst && read.numRows === 0 && read.coded.join('') === '') continue;
         const batch = { ...read, firstLine: offset + read.firstLine };
         lines = offset + read.lastLine;
         yield { batch, odd: this.#oddRows(batch, part), keys: part.keys, isFirst };
