@@ -232,7 +232,7 @@ class Splits(Refusals):
         ):
             with self.assertRaisesRegex(gnnd.InvalidRequest, said):
                 numbered(wrong)
-        listed = inferring._listed("job.predict()", ["a", "b"])
+        listed = inferring.listed_nodes("job.predict()", ["a", "b"])
         self.assertEqual(listed.tolist(), ["a", "b"])
 
     def test_in_files_are_no_ids(self):
