@@ -64,7 +64,8 @@ class Pages(unittest.TestCase):
         names = {}
         shown = self.run_all([part], names)
         self.assertRegex(shown, r"(8|9|10)\d% \['Mr. Hi', 'Officer'\]\n$")
-        self.assertIn("GCN", repr(names["module"]))
+        self.assertIn("convs.0.bias", names["weights"])
+        self.assertIn("GCN", repr(names["job"].to_pyg()))
         names["client"].close()
 
     def text_of(self, name):
