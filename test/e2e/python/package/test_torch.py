@@ -96,8 +96,8 @@ class Models(unittest.TestCase):
         session = onnxruntime.InferenceSession(path)
         said = session.get_modelmeta().custom_metadata_map
         result = self.jobs[name].result
-        # The best parameters are those of the end only where the last epoch is the best.
-        is_last = int(said["gnnd.epoch"]) == self.jobs[name].message.result.epochs
+        # The best parameters are those of the end only where the last epoch, from 0, is the best.
+        is_last = int(said["gnnd.epoch"]) + 1 == self.jobs[name].message.result.epochs
         is_same = said["gnnd.parameters_sha256"] == result.parameters_sha256
         self.assertEqual(is_same, is_last, said)
         names = [each.name for each in session.get_inputs()]
