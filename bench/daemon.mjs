@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 
 // Processes that benchmarks talk to, and a daemon of their own.
@@ -44,6 +44,23 @@ export class LineChild {
     this.process.kill('SIGTERM');
     return ended;
   }
+}
+
+/** The environment that bench/peers/setup.sh made for a peer. */
+export function peerPython(peer) {
+  return `.cache/peers/${peer.startsWith('pyg') ? 'pyg' : 'dgl'}/bin/python`;
+}
+
+/** A peer's loop of bench/peers, with so many threads. */
+export function peerLoop(peer, script, threads) {
+  const tuned = 'import sys,json;sys.path.insert(0,"bench/peers");import served;';
+  return new LineChild(peerPython(peer), ['-W', 'ignore', ...script.map(String)], {
+    ...JSON.parse(output('python3', ['-c', `${tuned}print(json.dumps(served.TUNED))`])),
+    OMP_NUM_THREADS: String(threads),
+    MKL_NUM_THREADS: String(threads),
+    DGLBACKEND: 'pytorch',
+    DGLDEFAULTDIR: resolve('.cache/dgl'),
+  });
 }
 
 /** A control group (version 1, as root) with so much memory, page cache included. */

@@ -147,16 +147,17 @@ function files() {
   return new Set(found.trim().split('\n'));
 }
 
-/** Files of the environment that a distribution in it has listed, or that Python made of them. */
+/** Files of the environment that a distribution in it has listed. */
 const listing = `import importlib.metadata as m
 for d in m.distributions():
     for f in d.files or []: print(d.locate_file(f).resolve())`;
 
-/** What is there now and was not before, apart from what other packages brought. */
+/** What is there now and was not before, apart from what other packages brought or compiled. */
 function left(before) {
   const theirs = inside(`${environment}/bin/python -c '${listing}'`).stdout.split('\n');
   const known = new Set([...before, ...theirs]);
-  return [...files()].filter((path) => !known.has(path) && !path.endsWith('.pyc'));
+  const isOthers = (path) => path.endsWith('.pyc') && !path.includes('/gnnd');
+  return [...files()].filter((path) => !known.has(path) && !isOthers(path));
 }
 
 /** The lines of docs/operating.md that install from a wheel. */

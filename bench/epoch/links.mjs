@@ -15,9 +15,9 @@
 // build/bench/epoch-links.jsonl.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Daemon, LineChild, output } from '../daemon.mjs';
+import { Daemon, peerLoop } from '../daemon.mjs';
 import { datasetFolder } from '../datasets.mjs';
 import { mean, median, record } from '../record.mjs';
 
@@ -67,15 +67,9 @@ class Peer {
   constructor(peer, dataset, links, workers) {
     const threads = workers === 0 ? 2 : 1;
     this.name = `${peer}, ${workers === 0 ? '2 threads' : '1 thread + 1 worker'}`;
-    const python = `.cache/peers/${peer === 'pyg' ? 'pyg' : 'dgl'}/bin/python`;
-    const sizes = [options.fanouts, options.batch, options.hidden, threads, workers].map(String);
-    const script = ['-W', 'ignore', 'bench/peers/links_peer.py', peer, dataset, links];
-    const tuned = 'import sys,json;sys.path.insert(0,"bench/peers");import served;';
-    this.child = new LineChild(python, [...script, ...sizes], {
-      ...JSON.parse(output('python3', ['-c', `${tuned}print(json.dumps(served.TUNED))`])),
-      ...{ OMP_NUM_THREADS: String(threads), MKL_NUM_THREADS: String(threads) },
-      ...{ DGLBACKEND: 'pytorch', DGLDEFAULTDIR: resolve('.cache/dgl') },
-    });
+    const sizes = [options.fanouts, options.batch, options.hidden, threads, workers];
+    const script = ['bench/peers/links_peer.py', peer, dataset, links, ...sizes];
+    this.child = peerLoop(peer, script, threads);
     this.run = [];
     this.load = [];
   }
@@ -101,7 +95,8 @@ async function main() {
     const { undirected } = told('import.json');
     const pairs = undirected ? edges / 2 : edges;
     const testShare = Math.min(0.998, Math.max(0.001, 0.999 - Number(options.links) / pairs));
-    const first = daemon.train(folder, 'warm', specOf(1, testShare));
+    // Makes the graph of messages, which all later jobs share.
+    daemon.train(folder, 'warm', specOf(1, testShare));
     const features = join(folder, 'state', 'cache', 'features');
     const links = join(
       features,
@@ -118,7 +113,7 @@ async function main() {
       for (const peer of round % 2 === 0 ? [...peers].reverse() : peers) await peer.round();
     }
     const count = facts?.links ?? Math.round(pairs * (0.999 - testShare));
-    report(median(ours.length > 0 ? ours : [epochSeconds(first)]), peers, count);
+    report(median(ours), peers, count);
   } finally {
     for (const peer of peers) await peer.child.end();
     await daemon.end();

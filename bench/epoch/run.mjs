@@ -27,9 +27,9 @@
 import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { cpus, loadavg, tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Daemon, LineChild, output } from '../daemon.mjs';
+import { Daemon, output, peerLoop, peerPython } from '../daemon.mjs';
 import { graphFolder } from '../datasets.mjs';
 import { median } from '../record.mjs';
 
@@ -161,28 +161,12 @@ function lapsOf(job) {
   });
 }
 
-/** The environment that bench/peers/setup.sh made for it. */
-function pythonOf(peer) {
-  return `.cache/peers/${peer.startsWith('pyg') ? 'pyg' : 'dgl'}/bin/python`;
-}
-
 class Peer {
   constructor(peer, dataset, threads, workers) {
     this.name = `${peer}, ${workers === 0 ? `${threads} threads` : `1 thread + ${workers} worker`}`;
-    const script = ['-W', 'ignore', 'bench/peers/epoch.py', peer, dataset, options.fanouts];
-    const sizes = [options.batch, options.hidden, String(threads), String(workers)];
+    const sizes = [options.fanouts, options.batch, options.hidden, threads, workers];
     if (!evaluates) sizes.push('--no-evaluation');
-    const tuned = output('python3', [
-      '-c',
-      'import sys,json;sys.path.insert(0,"bench/peers");import served;print(json.dumps(served.TUNED))',
-    ]);
-    this.child = new LineChild(pythonOf(peer), [...script, ...sizes], {
-      ...JSON.parse(tuned),
-      OMP_NUM_THREADS: String(threads),
-      MKL_NUM_THREADS: String(threads),
-      DGLBACKEND: 'pytorch',
-      DGLDEFAULTDIR: resolve('.cache/dgl'),
-    });
+    this.child = peerLoop(peer, ['bench/peers/epoch.py', peer, dataset, ...sizes], threads);
   }
 
   async start() {
@@ -311,9 +295,9 @@ function reportTimesTo(lines, peers) {
 async function main() {
   if (!existsSync('dist/main.js')) throw new Error('dist/main.js is missing: npm run setup');
   const asked = options.peers === 'none' ? [] : options.peers.split(',');
-  const names = asked.filter((name) => existsSync(pythonOf(name)));
+  const names = asked.filter((name) => existsSync(peerPython(name)));
   for (const name of asked.filter((each) => !names.includes(each))) {
-    process.stderr.write(`left out: ${name}: no ${pythonOf(name)} (bench/peers/setup.sh)\n`);
+    process.stderr.write(`left out: ${name}: no ${peerPython(name)} (bench/peers/setup.sh)\n`);
   }
   const dataset = graphFolder(options.graph);
   const daemon = new WatchedDaemon();

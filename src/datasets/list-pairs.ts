@@ -38,7 +38,10 @@ export async function listPairs(options: PairsOptions, native: NativeIds): Promi
   const problems: Problem[] = [];
   let ends: Uint32Array = new Uint32Array();
   try {
-    const nodes = new KnownNodes(names === null ? null : await namedIds(names, native), numNodes);
+    const nodes = new KnownNodes(
+      names === null ? null : await NodeIds.named(native, fileLines(names)),
+      numNodes,
+    );
     const found = new Ends(file, nodes, problems);
     if (file.endsWith('.npy')) await readArray(file, found);
     else if (file.endsWith('.parquet')) await readParquet(file, found);
@@ -56,13 +59,6 @@ export async function listPairs(options: PairsOptions, native: NativeIds): Promi
   const header = formatNpyHeader({ type: 'uint32', shape: [pairs, 2] });
   await writeFileAtomic(output, [header, new Uint8Array(ends.buffer, ends.byteOffset, 8 * pairs)]);
   return { pairs, problems };
-}
-
-/** The nodes of a file with a name a line. */
-async function namedIds(names: string, native: NativeIds): Promise<NodeIds> {
-  const ids = new NodeIds(native);
-  for await (const name of fileLines(names)) ids.add(name);
-  return ids;
 }
 
 /** What a pair may name: a node's id, or its number where that is no id. */
@@ -106,10 +102,10 @@ class Ends {
     this.#problems = problems;
   }
 
-  take(end: Field | bigint, place: string): void {
+  take(end: Field | bigint, place: () => string): void {
     const node = this.#nodes.of(end);
     if (node !== undefined) this.#list.push(node);
-    else this.refuse(place, `${shown(end)}: ${this.#nodes.expected}`);
+    else this.refuse(place(), `${shown(end)}: ${this.#nodes.expected}`);
   }
 
   refuse(place: string, description: string): void {
@@ -150,7 +146,7 @@ async function readArray(file: string, ends: Ends): Promise<void> {
   const pairs = isByEnd ? columns : rows;
   for (let pair = 0; pair < pairs; pair += 1) {
     const places = isByEnd ? [pair, pairs + pair] : [2 * pair, 2 * pair + 1];
-    for (const place of places) ends.take(values[place] ?? -1n, `pair ${pair}`);
+    for (const place of places) ends.take(values[place] ?? -1n, () => `pair ${pair}`);
   }
 }
 
@@ -163,7 +159,7 @@ async function readParquet(file: string, ends: Ends): Promise<void> {
   }
   for await (const rows of parquet.rows()) {
     for (const { line, fields } of rows) {
-      for (const at of [source, target]) ends.take(fields[at] ?? '', `row ${line}`);
+      for (const at of [source, target]) ends.take(fields[at] ?? '', () => `row ${line}`);
     }
   }
 }
@@ -182,13 +178,13 @@ async function readText(file: string, ends: Ends): Promise<void> {
   let isFirst = true;
   for await (const rows of list.rows()) {
     for (const { line, fields, problem } of rows) {
-      const place = `${basename(file)}:${line}`;
+      const place = () => `${basename(file)}:${line}`;
       const isHeader = isFirst && !fields.some((field) => ends.isKnown(field));
       isFirst = false;
       // Names of columns that are no nodes.
       if (isHeader && fields.length >= 2 && !fields.some((field) => /^[\d-]/.test(field))) continue;
-      if (problem !== null) ends.refuse(place, problem);
-      else if (fields.length < 2) ends.refuse(place, 'expected two nodes');
+      if (problem !== null) ends.refuse(place(), problem);
+      else if (fields.length < 2) ends.refuse(place(), 'expected two nodes');
       else for (const at of [source, target]) ends.take(fields[at] ?? '', place);
     }
   }

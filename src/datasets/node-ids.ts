@@ -57,6 +57,16 @@ export class NodeIds {
     return ids;
   }
 
+  /** The nodes that have these names, each another, as imports see to it. */
+  static async named(native: NativeIds, names: AsyncIterable<string>): Promise<NodeIds> {
+    const ids = new NodeIds(native);
+    for await (const name of names) {
+      // The nodes behind it would have the names of others.
+      if (ids.add(name) === null) throw new Error(`two nodes are called ${JSON.stringify(name)}`);
+    }
+    return ids;
+  }
+
   /** The number of a new node; null where the id was there before. REQUIRES: no idProblem. */
   add(id: string): number | null {
     if (this.#texts !== null || id !== String(this.#size)) {

@@ -72,7 +72,9 @@ function rowsOf(read: ReadNodes, columns: ReadColumns): (row: number) => BlockRo
     for (const [index, at] of columns.wholes.entries()) {
       const whole = wholes[row * columns.wholes.length + index] ?? 0;
       const codes = coded.get(at);
-      fields[at] = codes === undefined ? String(whole) : (codes[whole] ?? '');
+      const text = codes === undefined ? String(whole) : codes[whole];
+      if (text === undefined) throw new Error(`column ${at} has a code that no text came with`);
+      fields[at] = text;
     }
     for (const [at, value] of folders) fields[at] = value;
     return odd.get(row) ?? made({ line: firstLine + (lines[row] ?? 0), fields });

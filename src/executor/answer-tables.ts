@@ -1,9 +1,8 @@
-import { closeSync, openSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { join } from 'node:path';
 import { fileLines } from '../datasets/byte-streams.ts';
 import { type NativeIds, NodeIds } from '../datasets/node-ids.ts';
 import type { LinkAsks } from '../native/contract.ts';
+import { ArrayRows, type RowRange } from './array-rows.ts';
 import { quoted, shortest } from './table-text.ts';
 
 /**
@@ -57,10 +56,11 @@ export async function* answerBlocks(
   options: AnswerOptions,
   report: (share: number) => void,
 ): AsyncGenerator<AnswerBlock> {
-  const ids = await idsOf(options);
+  const { names, native } = options;
+  const ids = names === null ? null : await NodeIds.named(native, fileLines(names));
   const of = (nodes: readonly bigint[]): AnswerBlock =>
     ids === null ? [nodes] : [nodes, nodes.map((node) => ids.textOf(Number(node)))];
-  const arrays = new Arrays(options.folder);
+  const arrays = new ArrayRows(options.folder);
   const { rows } = options;
   const step = Math.max(1, Math.floor(blockNumbers / arrays.columns('scores')));
   try {
@@ -100,18 +100,6 @@ export async function writeAnswerCsv(
   }
 }
 
-async function idsOf({ names, native }: AnswerOptions): Promise<NodeIds | null> {
-  if (names === null) return null;
-  const ids = new NodeIds(native);
-  for await (const name of fileLines(names)) ids.add(name);
-  return ids;
-}
-
-interface Range {
-  readonly first: number;
-  readonly count: number;
-}
-
 interface Answers {
   readonly left: readonly bigint[];
   readonly right: readonly bigint[];
@@ -119,20 +107,18 @@ interface Answers {
   readonly scores: readonly number[];
 }
 
-function scored(arrays: Arrays, range: Range): Answers {
+function scored(arrays: ArrayRows, range: RowRange): Answers {
   const ends = arrays.integers('pairs', range);
   const end = (which: number) => [...ends].filter((_, at) => at % 2 === which);
   return { left: end(0), right: end(1), ranks: null, scores: [...arrays.floats('scores', range)] };
 }
 
 /** Without places that a node has nobody for. */
-function nearest(arrays: Arrays, range: Range): Answers {
+function nearest(arrays: ArrayRows, range: RowRange): Answers {
   const k = arrays.columns('nearest');
   const found = [...arrays.integers('nearest', range)];
   const scores = arrays.floats('scores', range);
-  const nodes = arrays.has('nodes')
-    ? arrays.integers('nodes', range)
-    : BigInt64Array.from({ length: range.count }, (_, row) => BigInt(range.first + row));
+  const nodes = arrays.nodes(range);
   const there = found.flatMap((node, at) => (node < 0n ? [] : [at]));
   return {
     left: there.map((at) => nodes[Math.floor(at / k)] ?? 0n),
@@ -140,73 +126,4 @@ function nearest(arrays: Arrays, range: Range): Answers {
     ranks: there.map((at) => BigInt((at % k) + 1)),
     scores: there.map((at) => scores[at] ?? Number.NaN),
   };
-}
-
-interface OpenArray {
-  readonly fd: number;
-  readonly dataAt: number;
-  /** Numbers of a row. */
-  readonly columns: number;
-}
-
-/** Rows of .npy files in a folder. */
-class Arrays {
-  readonly #folder: string;
-  readonly #open = new Map<string, OpenArray>();
-
-  constructor(folder: string) {
-    this.#folder = folder;
-  }
-
-  has(name: string): boolean {
-    try {
-      this.#of(name);
-      return true;
-    } catch {
-      return false;
-    }
-  }
-
-  columns(name: string): number {
-    return this.#of(name).columns;
-  }
-
-  integers(name: string, range: Range): BigInt64Array {
-    return new BigInt64Array(this.#bytes(name, range, BigInt64Array.BYTES_PER_ELEMENT));
-  }
-
-  floats(name: string, range: Range): Float32Array {
-    return new Float32Array(this.#bytes(name, range, Float32Array.BYTES_PER_ELEMENT));
-  }
-
-  close(): void {
-    for (const { fd } of this.#open.values()) closeSync(fd);
-    this.#open.clear();
-  }
-
-  #of(name: string): OpenArray {
-    const known = this.#open.get(name);
-    if (known !== undefined) return known;
-    const fd = openSync(join(this.#folder, `${name}.npy`), 'r');
-    const head = Buffer.alloc(10);
-    readSync(fd, head, 0, head.length, 0);
-    const header = Buffer.alloc(head.readUInt16LE(8));
-    readSync(fd, header, 0, header.length, head.length);
-    const [, columns = '1'] = /\(\d+, (\d+)\)/.exec(header.toString('latin1')) ?? [];
-    const found = { fd, dataAt: head.length + header.length, columns: Number(columns) };
-    this.#open.set(name, found);
-    return found;
-  }
-
-  #bytes(name: string, { first, count }: Range, itemBytes: number): ArrayBuffer {
-    const { fd, dataAt, columns } = this.#of(name);
-    const rowBytes = columns * itemBytes;
-    const bytes = new Uint8Array(count * rowBytes);
-    for (let done = 0; done < bytes.length; ) {
-      const got = readSync(fd, bytes, done, bytes.length - done, dataAt + first * rowBytes + done);
-      if (got === 0) throw new Error(`${name}.npy ends before row ${first + count}`);
-      done += got;
-    }
-    return bytes.buffer;
-  }
 }

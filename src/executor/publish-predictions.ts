@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { closeSync, createReadStream, existsSync, fsyncSync, openSync, readSync } from 'node:fs';
+import { closeSync, createReadStream, existsSync, fsyncSync, openSync } from 'node:fs';
 import { open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileWriter, ParquetWriter } from 'hyparquet-writer';
@@ -16,6 +16,7 @@ import {
   answerColumns,
   writeAnswerCsv,
 } from './answer-tables.ts';
+import { ArrayRows, type RowRange } from './array-rows.ts';
 import { quoted, shortest } from './table-text.ts';
 
 /**
@@ -175,30 +176,52 @@ async function* groupsOf(
 ): AsyncGenerator<Rows> {
   const { folder, rows, names, classNames } = options;
   const wide = wideNames(options);
-  const arrays = openArrays(folder, options.learnt);
+  const arrays = new ArrayRows(folder);
   const ids = names === null ? null : new Names(names);
-  const columns = wide.reduce((sum, name) => sum + arrays.columns(name), 0);
+  const columns = wide.reduce((sum, name) => sum + arrays.columns(fileOf(name)), 0);
   const most = Math.floor(groupNumbers / (2 + columns));
   const step = Math.max(1, Math.min(rows, most));
   try {
     for (let first = 0; first < rows; first += step) {
       const count = Math.min(step, rows - first);
+      const range = { first, count };
       report(first / rows);
-      const nodes = arrays.nodes(first, count);
-      const predictions = hasClass(options) ? arrays.predictions(first, count) : null;
+      const nodes = arrays.nodes(range);
+      const predictions = hasClass(options) ? arrays.integers('predictions', range) : null;
       const nameOf = (label: bigint) => classNames?.[Number(label)] ?? '';
       yield {
         ...{ count, nodes, predictions },
         called:
           predictions === null || classNames === null ? null : Array.from(predictions, nameOf),
         ids: ids === null ? null : await ids.of(nodes),
-        wide: new Map(wide.map((name) => [name, arrays.wide(name, first, count)])),
+        wide: new Map(wide.map((name) => [name, wideRows(arrays, name, range, options)])),
       };
     }
   } finally {
     await ids?.close();
     arrays.close();
   }
+}
+
+/** The array of a column. */
+function fileOf(name: string): string {
+  return name === 'prediction' ? 'predictions' : name;
+}
+
+/** A list for each row: labels as bits, else numbers. */
+function wideRows(
+  arrays: ArrayRows,
+  name: string,
+  range: RowRange,
+  { learnt }: PublishOptions,
+): readonly (readonly number[])[] {
+  const file = fileOf(name);
+  const isBits = name === 'prediction' && learnt === 'MULTI_LABEL';
+  const values = isBits ? arrays.bits(file, range) : arrays.floats(file, range);
+  const columns = arrays.columns(file);
+  return Array.from({ length: range.count }, (_, row) =>
+    Array.from(values.subarray(row * columns, (row + 1) * columns)),
+  );
 }
 
 /** Names of nodes that are asked for in ascending order, from a file with one a line. */
@@ -291,9 +314,9 @@ async function writeCsv(options: PublishOptions, progress: ReportProgress): Prom
   const id = options.names === null ? [] : ['id'];
   const one = hasClass(options) ? ['prediction'] : [];
   const named = one.length > 0 && options.classNames !== null ? ['class'] : [];
-  const arrays = openArrays(options.folder, options.learnt);
+  const arrays = new ArrayRows(options.folder);
   const numbered = (name: string) =>
-    Array.from({ length: arrays.columns(name) }, (_, column) => `${name}_${column}`);
+    Array.from({ length: arrays.columns(fileOf(name)) }, (_, column) => `${name}_${column}`);
   const columns = ['node', ...id, ...one, ...named, ...wide.flatMap(numbered)];
   arrays.close();
   await whole(join(options.folder, csvName), async (temporary) => {
@@ -327,58 +350,4 @@ function listOf(name: string, type: 'FLOAT' | 'INT32') {
     { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
     { name: 'element', type, repetition_type: 'REQUIRED' },
   ] as const;
-}
-
-/** The .npy files by ranges of rows. Without nodes.npy the rows are those of all nodes. */
-function openArrays(folder: string, learnt: DatasetTask) {
-  const fds = new Map<string, number>();
-  const open = (name: string) => {
-    const fd = fds.get(name) ?? openSync(join(folder, `${name}.npy`), 'r');
-    fds.set(name, fd);
-    return fd;
-  };
-  const headerOf = (name: string) => {
-    const head = Buffer.alloc(10);
-    readSync(open(name), head, 0, head.length, 0);
-    const header = Buffer.alloc(head.readUInt16LE(8));
-    readSync(open(name), header, 0, header.length, head.length);
-    const [, columns = '1'] = /\(\d+, (\d+)\)/.exec(header.toString('latin1')) ?? [];
-    return { dataAt: head.length + header.length, columns: Number(columns) };
-  };
-  const fileOf = (name: string) => (name === 'prediction' ? 'predictions' : name);
-  const bytesAt = (name: string, first: number, count: number, itemBytes: number) => {
-    const fd = open(name);
-    const { dataAt } = headerOf(name);
-    const bytes = new Uint8Array(count * itemBytes);
-    for (let done = 0; done < bytes.length; ) {
-      const got = readSync(fd, bytes, done, bytes.length - done, dataAt + first * itemBytes + done);
-      if (got === 0) throw new Error(`${name}.npy ends before row ${first + count}`);
-      done += got;
-    }
-    return bytes.buffer;
-  };
-  const integers = (name: string, first: number, count: number) =>
-    new BigInt64Array(bytesAt(name, first, count, BigInt64Array.BYTES_PER_ELEMENT));
-  return {
-    nodes: (first: number, count: number) =>
-      existsSync(join(folder, 'nodes.npy'))
-        ? integers('nodes', first, count)
-        : BigInt64Array.from({ length: count }, (_, row) => BigInt(first + row)),
-    predictions: (first: number, count: number) => integers('predictions', first, count),
-    /** Numbers of a row, by the name of its column. */
-    columns: (name: string) => headerOf(fileOf(name)).columns,
-    wide: (name: string, first: number, count: number) => {
-      const isBits = name === 'prediction' && learnt === 'MULTI_LABEL';
-      const Values = isBits ? Uint8Array : Float32Array;
-      const file = fileOf(name);
-      const { columns } = headerOf(file);
-      const values = new Values(bytesAt(file, first, count, columns * Values.BYTES_PER_ELEMENT));
-      return Array.from({ length: count }, (_, row) =>
-        Array.from(values.subarray(row * columns, (row + 1) * columns)),
-      );
-    },
-    close: () => {
-      for (const fd of fds.values()) closeSync(fd);
-    },
-  };
 }

@@ -28,6 +28,9 @@ export function createSpecChecker(): SpecChecker {
   };
 }
 
+/** Paths are those of the daemon's host, which is no Windows. */
+export const isAbsolute = (path: string): boolean => path.startsWith('/');
+
 /** A rejected value as people read it, cut where it would fill the screen. */
 export function show(value: unknown): string {
   const text = typeof value === 'string' ? JSON.stringify(value) : String(value);

@@ -124,7 +124,7 @@ test.each(Object.entries(choices))('%s learns', async (id, choice) => {
   expect(job.epochs.at(-1)?.loss).toBeLessThan(job.epochs[0]?.loss ?? 0);
 });
 
-test('edges that weigh more are drawn more often', async () => {
+test('draws by weight learn, too', async () => {
   const sampling = { fanouts: [2, 2], algorithm: KHOP_WEIGHTED };
   const spec: SpecInit = {
     ...specOf({ links: { negatives: { known: AVOID } }, sampling }),

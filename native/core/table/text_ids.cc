@@ -118,6 +118,19 @@ std::optional<uint32_t> TextIds::Add(std::string_view text) {
   return Put(slot, text, hash);
 }
 
+uint64_t TextIds::AddLines(std::string_view texts) {
+  uint64_t added = 0;
+  for (size_t at = 0; at <= texts.size(); ++added) {
+    const size_t end = std::min(texts.find('\n', at), texts.size());
+    const std::string_view text = texts.substr(at, end - at);
+    const bool is_plain =
+        text.size() <= kPlainBytesMax && text.find('\r') == std::string_view::npos;
+    if (!is_plain || !Add(text)) break;
+    at = end + 1;
+  }
+  return added;
+}
+
 uint32_t TextIds::NumberOf(std::string_view text) {
   const uint32_t hash = HashOf(text);
   const size_t slot = SlotOf(text, hash);

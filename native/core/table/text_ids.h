@@ -19,12 +19,17 @@ class TextIds {
   static constexpr size_t kPieceBytes = size_t{1} << 20;
   // Longer ones are no ids.
   static constexpr size_t kTextBytesMax = 3072;
+  // Shorter ones are ids, whatever their letters.
+  static constexpr size_t kPlainBytesMax = 1024;
 
   TextIds();
 
   // The number of a text that is new; nothing where it was there before. REQUIRES: no line feed in
   // it, and no more than kTextBytesMax.
   std::optional<uint32_t> Add(std::string_view text);
+  // Adds new texts, by line feeds, up to one that was there before or that is longer than
+  // kPlainBytesMax or has a carriage return, which a reader of rows judges: how many.
+  uint64_t AddLines(std::string_view texts);
   // The text's number, new or not.
   uint32_t NumberOf(std::string_view text);
   // Nothing where nobody added it.

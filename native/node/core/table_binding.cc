@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/table/edge_text.h"
 #include "core/table/edge_sorter.h"
 #include "core/table/text_ids.h"
 #include "core/table/text_rows.h"
@@ -147,13 +148,6 @@ struct Codec<ViewOf<int64_t>> {
   }
 };
 
-// How the columns of a text are edges.
-struct EdgeForm {
-  bool target_first = false;
-  uint64_t lines_before = 0;
-  uint64_t entries_max = 0;
-};
-
 template <>
 inline constexpr auto kTable<EdgeForm> =
     StructOf("EdgeForm", Field{"targetFirst", &EdgeForm::target_first},
@@ -251,27 +245,11 @@ Task<TextBatch> ReadRows(const SharedRows& rows, const Bytes& bytes, bool is_las
       [rows, bytes, is_last]() -> Result<TextBatch> { return rows->Read(bytes.values, is_last); }};
 }
 
-void SwapPairs(std::span<uint32_t> values) {
-  for (size_t at = 1; at < values.size(); at += 2) std::swap(values[at - 1], values[at]);
-}
-
 SharedIds OpenIds() { return std::make_shared<TextIds>(); }
 
 bool AddText(const SharedIds& ids, const std::string& text) { return ids->Add(text).has_value(); }
 
-// Ends before a text that is no id as it stands, and before one that was there.
-uint64_t AddTexts(const SharedIds& ids, const std::string& texts) {
-  constexpr size_t kPlainMax = 1024;
-  uint64_t added = 0;
-  for (size_t at = 0; at <= texts.size(); ++added) {
-    const size_t end = std::min(texts.find('\n', at), texts.size());
-    const std::string_view text(texts.data() + at, end - at);
-    const bool is_plain = text.size() <= kPlainMax && text.find('\r') == std::string_view::npos;
-    if (!is_plain || !ids->Add(text)) break;
-    at = end + 1;
-  }
-  return added;
-}
+uint64_t AddTexts(const SharedIds& ids, const std::string& texts) { return ids->AddLines(texts); }
 
 std::optional<uint32_t> FindText(const SharedIds& ids, const std::string& text) {
   return ids->Find(text);
@@ -306,22 +284,10 @@ Task<std::optional<EdgeRows>> NextRows(const SharedSorter& sorter) {
 
 EdgeCounts CountsOf(const SharedSorter& sorter) { return sorter->counts(); }
 
-// Reads rows, and where all of them are plain adds them to a sorter, too.
 Task<TextBatch> ReadEdges(const SharedRows& rows, const Bytes& bytes, bool is_last,
                           const SharedSorter& sorter, const EdgeForm& form) {
-  return {[rows, bytes, is_last, sorter, form]() -> Result<TextBatch> {
-    TextBatch batch = rows->Read(bytes.values, is_last);
-    if (form.target_first) SwapPairs(batch.wholes);
-    if (batch.broken || !batch.odd.empty()) return batch;
-    const uint64_t first_line = form.lines_before + batch.first_line;
-    batch.taken =
-        sorter->Add({batch.wholes, batch.numbers, batch.lines, static_cast<uint32_t>(first_line)});
-    batch.broken = !batch.taken;
-    batch.wholes.clear();
-    batch.numbers.clear();
-    batch.lines.clear();
-    if (sorter->NumHeld() >= form.entries_max) GNND_TRY(sorter->Settle());
-    return batch;
+  return {[rows, bytes, is_last, sorter, form] {
+    return ReadEdgeText(rows.get(), bytes.values, is_last, form, sorter.get());
   }};
 }
 

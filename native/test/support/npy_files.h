@@ -10,6 +10,7 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/graph/dataset.h"
@@ -48,6 +49,12 @@ inline std::string ReadFile(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   REQUIRE(in.good());
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+inline NpyArray OpenNpy(const std::string& path) {
+  Result<NpyArray> array = NpyArray::Open(path);
+  REQUIRE(array.ok());
+  return std::move(*array);
 }
 
 // The bytes of a version 1.0 file. `shape` empty means one dimension.

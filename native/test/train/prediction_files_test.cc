@@ -87,9 +87,7 @@ struct Inference {
   }
 
   NpyArray Array(const std::string& name) const {
-    auto array = NpyArray::Open(folder.path() + "/out/" + name);
-    REQUIRE(array.ok());
-    return std::move(*array);
+    return test::OpenNpy(folder.path() + "/out/" + name);
   }
 
   test::TempFolder folder;

@@ -1,12 +1,9 @@
 import type { SpecDraft } from '../job-spec.ts';
 import { kindOf } from '../model-kinds.ts';
-import { show } from '../spec-checker.ts';
+import { isAbsolute, show } from '../spec-checker.ts';
 import { reads } from '../spec-parts.ts';
 import { checkAsked } from './link-inference.ts';
 import type { Rule, RuleFacts } from './rule.ts';
-
-/** Paths are those of the daemon's host, which is no Windows. */
-const isAbsolute = (path: string) => path.startsWith('/');
 
 /** The layer whose rows embeddings are; 0 is the last hidden one. */
 function checkLayer({ task, inference, model }: SpecDraft, { check }: RuleFacts): void {

@@ -1,6 +1,6 @@
 import { formatCount } from '../counted.ts';
 import type { SpecDraft } from '../job-spec.ts';
-import { show } from '../spec-checker.ts';
+import { isAbsolute, show } from '../spec-checker.ts';
 import { reads } from '../spec-parts.ts';
 import type { RuleFacts } from './rule.ts';
 
@@ -10,9 +10,6 @@ type Output = SpecDraft['inference']['outputs'][number];
 
 const ofLinks: readonly Output[] = ['EMBEDDINGS', 'SCORES', 'NEAREST'];
 const ofHeads: readonly Output[] = ['SCORES', 'NEAREST'];
-
-/** Paths are those of the daemon's host, which is no Windows. */
-const isAbsolute = (path: string) => path.startsWith('/');
 
 /** Checks outputs, pairs and what is nearest, and fills in how many are. */
 export function checkAsked(spec: SpecDraft, facts: RuleFacts): void {

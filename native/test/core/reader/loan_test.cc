@@ -313,49 +313,53 @@ TEST_CASE("what a reader copies is the scalar reference's batch, by every sample
   }
 }
 
-TEST_CASE("nodes that a table lacks are refused") {
+// A reader of a graph by chance that has been lent the first batch.
+struct FirstBatch {
+  FirstBatch() {
+    REQUIRE(reader.joined());
+    REQUIRE(reader.Next(&batch) == GNND_READER_BATCH);
+  }
+
+  static SamplerOptions Options() {
+    SamplerOptions options;
+    options.fanouts = {4};
+    return options;
+  }
+
   const ReaderLibrary library;
   const Graph graph = RandomGraph(RandomSeed(5), kNodes, 30);
-  SamplerOptions options;
-  options.fanouts = {4};
-  const Lending job(graph.view(), options);
-  TestReader reader(library, job.socket, 0, 1);
-  REQUIRE(reader.joined());
+  const Lending job{graph.view(), Options()};
+  TestReader reader{library, job.socket, 0, 1};
   GnndBatch batch;
-  REQUIRE(reader.Next(&batch) == GNND_READER_BATCH);
+};
+
+TEST_CASE("nodes that a table lacks are refused") {
+  FirstBatch lent;
   const std::vector<uint32_t> rows(kNodes);
-  std::vector<uint32_t> out(batch.num_nodes);
-  std::vector<int64_t> nodes(batch.num_nodes);
+  std::vector<uint32_t> out(lent.batch.num_nodes);
+  std::vector<int64_t> nodes(lent.batch.num_nodes);
   GnndTable table{rows.data(), kNodes, sizeof(uint32_t), out.data()};
   GnndArrays arrays{};
   arrays.nodes = nodes.data();
   arrays.tables = &table;
   arrays.num_tables = 1;
-  REQUIRE(reader.Copy(arrays) == 0);
+  REQUIRE(lent.reader.Copy(arrays) == 0);
   table.num_rows = static_cast<uint64_t>(*std::max_element(nodes.begin(), nodes.end()));
-  CHECK(reader.Copy(arrays) != 0);
+  CHECK(lent.reader.Copy(arrays) != 0);
 }
 
 TEST_CASE("edges that a graph lacks have no numbers") {
-  const ReaderLibrary library;
-  const Graph graph = RandomGraph(RandomSeed(5), kNodes, 30);
-  SamplerOptions options;
-  options.fanouts = {4};
-  const Lending job(graph.view(), options);
-  TestReader reader(library, job.socket, 0, 1);
-  REQUIRE(reader.joined());
-  GnndBatch batch;
-  REQUIRE(reader.Next(&batch) == GNND_READER_BATCH);
+  FirstBatch lent;
   const Numbered others(RandomGraph(RandomSeed(6), kNodes, 30));
-  std::vector<int64_t> numbers(batch.num_edges);
+  std::vector<int64_t> numbers(lent.batch.num_edges);
   GnndArrays arrays{};
   arrays.graph = &others.edges;
   arrays.edge_numbers = numbers.data();
-  CHECK(reader.Copy(arrays) != 0);
+  CHECK(lent.reader.Copy(arrays) != 0);
   GnndHopArrays hop{};
   hop.graph = &others.edges;
   hop.edge_numbers = numbers.data();
-  CHECK(reader.CopyHop(0, hop) != 0);
+  CHECK(lent.reader.CopyHop(0, hop) != 0);
 }
 
 }  // namespace gnnd::test

@@ -46,5 +46,17 @@ TEST_CASE("text ids: numbers by the order in which texts come, as a map gives th
   CHECK_FALSE(ids.FindAll(std::vector<std::string_view>{"1", "y"}, numbers.data()));
 }
 
+TEST_CASE("text ids: lines are added up to one that is there, or that a reader must judge") {
+  TextIds ids;
+  CHECK(ids.AddLines("a\nb\n\nc") == 4);
+  CHECK(ids.Find("") == 2);
+  CHECK(ids.AddLines("d\nb\ne") == 1);
+  CHECK(ids.AddLines("e\rf") == 0);
+  CHECK(ids.AddLines(std::string(TextIds::kPlainBytesMax, 'x') + "\n" +
+                     std::string(TextIds::kPlainBytesMax + 1, 'y')) == 1);
+  CHECK(ids.size() == 6);
+  CHECK(ids.At(4) == "d");
+}
+
 }  // namespace
 }  // namespace gnnd
