@@ -167,6 +167,9 @@ Status Lender::Collect(uint64_t rank) {
     LendReturn returned;
     const ssize_t got = recv(reader.socket.get(), &returned, sizeof returned, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Status::Ok();
+    // A reader that goes with an offer unread resets its socket, which is told before what it had
+    // returned.
+    if (got < 0 && errno == ECONNRESET) continue;
     if (got != sizeof returned) {
       // Others may still copy batches before its next one.
       reader.gone = true;

@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "job_harness.h"
@@ -160,22 +162,28 @@ TEST_CASE("ranks have their batches at the same time, and return them in any ord
 }
 
 TEST_CASE("a rank that has gone leaves the others the batches before its own") {
+  using std::chrono::milliseconds;
   const ReaderLibrary library;
-  LendingJob job(2, "left");
-  TestReader first(library, job.socket, 0, 2);
-  TestReader second(library, job.socket, 1, 2);
-  REQUIRE(first.joined());
-  REQUIRE(second.joined());
-  GnndBatch batch;
-  REQUIRE(first.Next(&batch) == GNND_READER_BATCH);
-  REQUIRE(second.Next(&batch) == GNND_READER_BATCH);
-  first.Return();
-  first.Close();
-  CHECK(Copied(second, batch) == NodesOf(job, batch));
-  CHECK(job.segment.AbortStatus().ok());
-  second.Return();
-  CHECK_FALSE(job.crew->Finish());
-  CHECK(job.segment.AbortStatus().message() == "a reader has gone");
+  // The later a reader goes, the surer was its next batch offered, which it leaves unread.
+  for (const milliseconds wait : {milliseconds(0), milliseconds(500)}) {
+    LendingJob job(2, "left" + std::to_string(wait.count()));
+    TestReader first(library, job.socket, 0, 2);
+    TestReader second(library, job.socket, 1, 2);
+    REQUIRE(first.joined());
+    REQUIRE(second.joined());
+    GnndBatch batch;
+    REQUIRE(first.Next(&batch) == GNND_READER_BATCH);
+    REQUIRE(second.Next(&batch) == GNND_READER_BATCH);
+    std::this_thread::sleep_for(wait);
+    first.Return();
+    first.Close();
+    CHECK(Copied(second, batch) == NodesOf(job, batch));
+    std::this_thread::sleep_for(wait);
+    CHECK(job.segment.AbortStatus().ok());
+    second.Return();
+    CHECK_FALSE(job.crew->Finish());
+    CHECK(job.segment.AbortStatus().message() == "a reader has gone");
+  }
 }
 
 TEST_CASE("a job that begins with a later epoch deals as the one before it") {
