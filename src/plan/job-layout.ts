@@ -1,6 +1,7 @@
 import type {
   CoreAddon,
   DatasetCounts,
+  DatasetLocation,
   JobMemory,
   LinkOptions,
   ModelManifest,
@@ -123,7 +124,14 @@ export function optimizerOf(spec: JobSpec, layout: JobLayout): TrainerOptions['o
 }
 
 /** What Trainers compute of links; read where the model has a head. */
-export function linkTrainingOf({ links }: JobSpec): TrainerOptions['links'] {
+export function linkTrainingOf(
+  { links }: JobSpec,
+  testGraph: Pick<DatasetLocation, 'folder' | 'counts'> | null,
+): TrainerOptions['links'] {
   const { loss, temperature, evaluation } = links;
-  return { loss, temperature, negatives: evaluation.negatives, count: evaluation.count };
+  return {
+    ...{ loss, temperature, negatives: evaluation.negatives, count: evaluation.count },
+    testFolder: testGraph?.folder ?? '',
+    testEdges: testGraph?.counts.numEdges ?? 0,
+  };
 }

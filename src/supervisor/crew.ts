@@ -69,6 +69,8 @@ export interface CrewParts {
   /** Descriptors of topologies by the device's name. */
   readonly topologyFds: ReadonlyMap<string, number>;
   readonly dataset: DatasetLocation;
+  /** The graph that test links are told by; null: that of the dataset, as all else. */
+  readonly testGraph: DatasetLocation | null;
   /** Folder of a propagation's row files; empty where batches are blocks. */
   readonly rowsFolder: string;
   /** Options of predictions, which take the place of evaluations. */
@@ -307,7 +309,7 @@ export class Crew {
           weights: spec.training.classWeights,
           balanced: spec.training.balanceClasses,
         },
-        links: linkTrainingOf(spec),
+        links: linkTrainingOf(spec, this.#options.testGraph),
         history: historyOptionsOf(this.#options, this.#besideOwnHistory(seat.role, device)),
         rows: {
           folder: this.#options.rowsFolder,

@@ -9,6 +9,7 @@ import {
 import { timed } from '../supervisor/supervisor.ts';
 import type { WorkContext } from './context.ts';
 import {
+  type DerivedGraph,
   ownGraph,
   type Prepared,
   type Sizes,
@@ -22,7 +23,7 @@ export interface BlockGraph {
   /** The layout by what was counted of the graph, once that is made. */
   completed(layout: JobLayout): JobLayout;
   /** What tells it from the dataset's own, and its files, once they are made. */
-  readonly made: Pick<Prepared, 'graphKey' | 'derivedFiles'>;
+  readonly made: DerivedGraph;
 }
 
 /** Prepares batches that are blocks, from features that may be standardised and a topology. */

@@ -30,12 +30,17 @@ export interface Prepared extends Sizes {
   readonly rowsFolder: string;
   /** What tells the graph of batches from the dataset's own; empty: it is that. */
   readonly graphKey: string;
+  /** The graph that test links are told by, where it is another; else null. */
+  readonly testGraph: DatasetLocation | null;
   /** Paths of other files that were made of the dataset and that executors read. */
   readonly derivedFiles: readonly string[];
 }
 
-export const ownGraph: Pick<Prepared, 'graphKey' | 'derivedFiles'> = {
+export type DerivedGraph = Pick<Prepared, 'graphKey' | 'testGraph' | 'derivedFiles'>;
+
+export const ownGraph: DerivedGraph = {
   graphKey: '',
+  testGraph: null,
   derivedFiles: [],
 };
 

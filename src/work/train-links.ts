@@ -7,6 +7,7 @@ import {
   trainLinks,
 } from '../plan/plan.ts';
 import { type DeriveGraph, type MessageGraph, prepareMessageGraph } from '../prepare/prepare.ts';
+import { reads } from '../spec/spec-parts.ts';
 import { timed } from '../supervisor/supervisor.ts';
 import { type BlockGraph, Blocks } from './blocks.ts';
 import type { WorkContext } from './context.ts';
@@ -20,8 +21,8 @@ export class TrainLinksAttempt extends TrainBlocksAttempt {
 }
 
 /**
- * What an inference with a model of links reads: of the dataset that it was trained on the same
- * graph, and of another, which has no such sides, the graph as it is.
+ * What an inference with a model of links reads: of the dataset that it was trained on the graph
+ * that its test was told by, and of another, which has no such sides, the graph as it is.
  */
 export function linksToInfer(context: WorkContext): Blocks {
   const { spec, datasetDigest } = context.input;
@@ -29,11 +30,15 @@ export function linksToInfer(context: WorkContext): Blocks {
   return new Blocks(context, isElsewhere ? null : new LinksGraph(context, infer(blocks)));
 }
 
-/** The graph that messages come along, and the links that are counted as it is made. */
+/**
+ * The graphs that messages come along, and the links that are counted as they are made: that of
+ * training, and beside it, or instead of it where nothing is trained, that of the test.
+ */
 class LinksGraph implements BlockGraph {
   readonly #context: WorkContext;
   readonly #kind: PlanKind;
   #graph: MessageGraph | null = null;
+  #testGraph: MessageGraph | null = null;
 
   constructor(context: WorkContext, kind: PlanKind) {
     this.#context = context;
@@ -43,12 +48,22 @@ class LinksGraph implements BlockGraph {
   readonly derive: DeriveGraph = async (dataset, task) => {
     const { input, witness, log } = this.#context;
     const { datasetDigest, cacheFolder: folder, spec } = input;
+    const { targets, messagesAtTest } = spec.links;
     const { validation, test, randomSeed } = spec.links.split;
-    const given = spec.links.targets === 'DATASET';
-    const split = { validation, test, randomSeed: BigInt(randomSeed), keepVal: false, given };
-    const request = { dataset, datasetDigest, split, folder, witness };
-    const make = () => prepareMessageGraph(request, task);
-    this.#graph = await timed(this.#context, 'split links', make);
+    const split = {
+      validation,
+      test,
+      randomSeed: BigInt(randomSeed),
+      given: targets === 'DATASET',
+    };
+    const make = (keepVal: boolean) => {
+      const request = { dataset, datasetDigest, split: { ...split, keepVal }, folder, witness };
+      return timed(this.#context, 'split links', () => prepareMessageGraph(request, task));
+    };
+    const isWider = messagesAtTest === 'TRAIN_VAL';
+    const trains = reads(spec, 'training');
+    this.#graph = await make(isWider && !trains);
+    this.#testGraph = isWider && trains ? await make(true) : null;
     const { train, val, test: tests, symmetric } = this.#graph.counts;
     log.info('attempt.links', { train, val, test: tests, symmetric });
     return this.#graph;
@@ -66,7 +81,8 @@ class LinksGraph implements BlockGraph {
   }
 
   get made() {
-    const { key: graphKey, files: derivedFiles } = this.#made;
-    return { graphKey, derivedFiles };
+    const { key: graphKey, files } = this.#made;
+    const testGraph = this.#testGraph?.location ?? null;
+    return { graphKey, testGraph, derivedFiles: [...files, ...(this.#testGraph?.files ?? [])] };
   }
 }

@@ -1,3 +1,6 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
@@ -6,7 +9,7 @@ import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobTask, LinkExclusion, MessagesAtTest } from '../../src/api/gen/gnnd/v1/links_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
-import type { SpecInit } from '../support/crews.ts';
+import { modelsOf, type SpecInit } from '../support/crews.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { randomOf } from '../support/random.ts';
 import { refusalOf } from '../support/refusal.ts';
@@ -84,6 +87,35 @@ describe('citations', () => {
     expect(scraped).toMatch(/gnnd_eval_metric\{[^}]*metric="HITS_10"[^}]*\} 0\.\d/);
   });
 
+  test('test links may be told along those of validation, which are told as before', async () => {
+    const links = {
+      split: { validation: 0.05, test: 0.1, randomSeed: 7n },
+      messagesAtTest: MessagesAtTest.TRAIN_VAL,
+    };
+    const training = { epochs: 20, batchSize: 512, randomSeed: 7n };
+    const wider = await daemon.train('wider', { ...common, dataset: 'cora', training, links });
+    expect(modelsOf(wider)).toEqual(modelsOf(job));
+    const validationOf = ({ epochs }: Job) => epochs.map(({ valMetrics }) => valMetrics);
+    expect(validationOf(wider)).toEqual(validationOf(job));
+    const [found, before] = [testOf(wider), testOf(job)];
+    expect(Object.keys(found)).toEqual(Object.keys(before));
+    expect(found['mrr@1000']).not.toBe(before['mrr@1000']);
+    // 5 % more edges, which are true ones.
+    expect(found['roc_auc']).toBeGreaterThan((before['roc_auc'] ?? 1) - 0.01);
+  });
+
+  test('an inference computes rows along the edges that its test was told by', async () => {
+    const rows = [];
+    for (const id of ['citations', 'wider']) {
+      const out = mkdtempSync(join(tmpdir(), 'gnnd-rows-'));
+      await gnnctl('predict', id, '--outputs', 'embeddings', '--out', join(out, 'rows'));
+      rows.push(readFileSync(join(out, 'rows', 'embeddings.npy')));
+      rmSync(out, { recursive: true });
+    }
+    expect(rows[0]?.length).toBe(rows[1]?.length);
+    expect(rows[0]?.equals(rows[1] ?? Buffer.alloc(0))).toBe(false);
+  });
+
   test('nothing is predicted of nodes by their model', async () => {
     const predict = daemon.createJob('predicts', {
       kind: JobKind.INFERENCE,
@@ -158,14 +190,12 @@ test('what cannot be is told by field, everything at once', async () => {
     links: {
       split: { validation: 0.6, test: 0.6 },
       negatives: { count: 0 },
-      messagesAtTest: MessagesAtTest.TRAIN_VAL,
     },
   });
   const { code, fields } = await refusalOf(wrong);
   expect(code).toBe(status.INVALID_ARGUMENT);
   expect(Object.keys(fields)).toEqual([
     'spec.links.split.validation',
-    'spec.links.messages_at_test',
     'spec.links.negatives.count',
     'spec.history.stale_steps',
   ]);

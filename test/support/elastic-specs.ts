@@ -5,6 +5,7 @@ import {
   KnownLinks,
   LinkHead,
   LinkLoss,
+  MessagesAtTest,
   NegativeMethod,
 } from '../../src/api/gen/gnnd/v1/links_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
@@ -135,12 +136,16 @@ export const linksOfJointNegatives: SpecInit = {
   },
 };
 
-/** A matrix, and negatives by degree that are drawn again where they are links. */
+/**
+ * A matrix, negatives by degree that are drawn again where they are links, and a test that is told
+ * along links of validation.
+ */
 export const linksOfDegrees: SpecInit = {
   ...links,
   links: {
     ...evaluatedLinks,
     ...{ head: LinkHead.BILINEAR, loss: LinkLoss.BPR },
+    messagesAtTest: MessagesAtTest.TRAIN_VAL,
     negatives: { method: NegativeMethod.DEGREE, count: 2, known: KnownLinks.AVOID },
   },
   model: { type: ModelType.GCN, hiddenDim: 16, dropout: 0.5 },

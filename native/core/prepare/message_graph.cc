@@ -7,25 +7,14 @@
 #include <system_error>
 #include <vector>
 
-#include "core/base/atomic_file.h"
 #include "core/draw/purpose.h"
 #include "core/graph/npy.h"
 #include "core/item/item_range.h"
+#include "core/prepare/given_links.h"
+#include "core/prepare/message_files.h"
 
 namespace gnnd {
 namespace {
-
-// The edges of a dataset; row v is indices[indptr[v] .. indptr[v + 1]), ascending.
-struct Edges {
-  std::span<const int64_t> indptr;
-  std::span<const uint32_t> indices;
-
-  uint32_t num_nodes() const { return static_cast<uint32_t>(indptr.size() - 1); }
-  std::span<const uint32_t> row(uint32_t v) const {
-    return indices.subspan(static_cast<size_t>(indptr[v]),
-                           static_cast<size_t>(indptr[v + 1] - indptr[v]));
-  }
-};
 
 // Checks the edges; the result tells whether each row ascends.
 Result<bool> CheckRows(const Edges& edges) {
@@ -47,18 +36,6 @@ Result<bool> CheckRows(const Edges& edges) {
     }
   }
   return ascends;
-}
-
-// Calls visit(source, first, count) for every run of equal sources of row v, loops left out.
-template <typename Visit>
-void VisitRuns(const Edges& edges, uint32_t v, const Visit& visit) {
-  const std::span<const uint32_t> row = edges.row(v);
-  for (size_t i = 0; i < row.size();) {
-    size_t end = i + 1;
-    while (end < row.size() && row[end] == row[i]) ++end;
-    if (row[i] != v) visit(row[i], i, end - i);
-    i = end;
-  }
 }
 
 // Whether every edge has its reverse. Rows are visited upward, so what each row is asked for rises,
@@ -118,43 +95,6 @@ class ItemNumbers {
   bool symmetric_;
   uint32_t count_ = 0;
   std::vector<uint32_t> next_;  // by node: the item whose reverse comes next
-};
-
-// An array that is written element by element.
-template <typename T>
-class ArrayFile {
- public:
-  ArrayFile(const std::string& folder, const std::string& name) : file_(folder + "/" + name) {
-    buffer_.reserve(kBuffered);
-  }
-
-  Status Create(std::initializer_list<uint64_t> shape) {
-    GNND_TRY(file_.Create());
-    const std::string header = NpyHeader(NpyTypeOf<T>::kType, std::span(shape));
-    return file_.Write(std::as_bytes(std::span(header)));
-  }
-  Status Append(std::span<const T> values) {
-    if (buffer_.size() + values.size() > kBuffered) GNND_TRY(Flush());
-    if (values.size() > kBuffered) return file_.Write(std::as_bytes(values));
-    buffer_.insert(buffer_.end(), values.begin(), values.end());
-    return Status::Ok();
-  }
-  Status Commit() {
-    GNND_TRY(Flush());
-    return file_.Commit();
-  }
-
- private:
-  static constexpr size_t kBuffered = 1 << 16;
-
-  Status Flush() {
-    GNND_TRY(file_.Write(std::as_bytes(std::span<const T>(buffer_))));
-    buffer_.clear();
-    return Status::Ok();
-  }
-
-  AtomicFile file_;
-  std::vector<T> buffer_;
 };
 
 // Writes the edges with each row in ascending order, and their weights beside them, if any.
@@ -311,116 +251,6 @@ class Maker {
   std::vector<uint32_t> first_items_;  // the first item that each row names, of a symmetric graph
 };
 
-// The dataset's files in a folder beside it.
-class Shared {
- public:
-  Shared(std::string dataset, std::string folder)
-      : dataset_(std::move(dataset)), folder_(std::move(folder)) {}
-
-  // Names a file of the dataset, if it has it and the folder has none of that name.
-  Status Link(const std::string& name) const {
-    std::error_code error;
-    if (std::filesystem::exists(folder_ + "/" + name, error)) return Status::Ok();
-    const auto target = std::filesystem::absolute(dataset_, error) / name;
-    if (!error && !std::filesystem::exists(target, error)) return Status::Ok();
-    const std::string path = folder_ + "/" + name;
-    if (!error) std::filesystem::create_symlink(target, path, error);
-    if (error) return Status(Code::kIo, "linking " + path + ": " + error.message());
-    return Status::Ok();
-  }
-
-  // What a message graph has in common with its dataset, and the lists of nodes that it has not.
-  Status AddNodes() const {
-    GNND_TRY(Link(FileName(DatasetFile::kFeatures)));
-    GNND_TRY(Link(FileName(DatasetFile::kLabels)));
-    for (const DatasetFile file : {DatasetFile::kTrain, DatasetFile::kVal, DatasetFile::kTest}) {
-      ArrayFile<int64_t> nodes(folder_, FileName(file));
-      GNND_TRY(nodes.Create({0}));
-      GNND_TRY(nodes.Commit());
-    }
-    return Status::Ok();
-  }
-
- private:
-  std::string dataset_;
-  std::string folder_;
-};
-
-// A list of links that the dataset has, its ends checked.
-Result<NpyArray> OpenLinks(const std::string& path, uint32_t num_nodes) {
-  NpyArray links = GNND_VALUE(NpyArray::Open(path));
-  const uint64_t count = links.shape().empty() ? 0 : links.shape()[0];
-  GNND_TRY(links.Expect({NpyType::kUint32}, {count, 2}));
-  if (count == 0 || count > std::numeric_limits<uint32_t>::max()) {
-    return Status(Code::kInvalidArgument, links.file() + " has " + std::to_string(count) +
-                                              " links, expected 1 to 2^32 - 1");
-  }
-  const auto ends = links.values<uint32_t>();
-  for (uint64_t i = 0; i < ends.size(); ++i) {
-    if (ends[i] < num_nodes) continue;
-    return Status(Code::kDatasetCorrupt, links.file() + ": link " + std::to_string(i / 2) +
-                                             " names node " + std::to_string(ends[i]) +
-                                             ", but the graph has " + std::to_string(num_nodes));
-  }
-  return links;
-}
-
-uint64_t OverlapOf(const Edges& edges, bool symmetric, std::span<const uint32_t> links) {
-  const auto has = [&edges](uint32_t source, uint32_t v) {
-    const std::span<const uint32_t> row = edges.row(v);
-    return std::binary_search(row.begin(), row.end(), source);
-  };
-  uint64_t overlap = 0;
-  for (size_t i = 0; i < links.size(); i += 2) {
-    const bool is_edge = has(links[i], links[i + 1]) || (symmetric && has(links[i + 1], links[i]));
-    overlap += is_edge ? 1 : 0;
-  }
-  return overlap;
-}
-
-// Training links in the order of (destination, source).
-Status WriteSorted(std::span<const uint32_t> links, const std::string& folder) {
-  std::vector<uint64_t> keys;
-  keys.reserve(links.size() / 2);
-  for (size_t i = 0; i < links.size(); i += 2) {
-    keys.push_back(uint64_t{links[i + 1]} << 32 | links[i]);
-  }
-  std::sort(keys.begin(), keys.end());
-  ArrayFile<uint32_t> train(folder, "links_train.npy");
-  GNND_TRY(train.Create({keys.size(), 2}));
-  for (const uint64_t key : keys) {
-    const uint32_t pair[] = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
-    GNND_TRY(train.Append(pair));
-  }
-  return train.Commit();
-}
-
-Result<MessageGraphCounts> TakeGiven(const std::string& dataset, const Edges& edges,
-                                     const std::string& folder) {
-  const auto open = [&](const char* name) {
-    return OpenLinks(dataset + "/" + name, edges.num_nodes());
-  };
-  const NpyArray train = GNND_VALUE(open("links_train.npy"));
-  const NpyArray val = GNND_VALUE(open("links_val.npy"));
-  const NpyArray test = GNND_VALUE(open("links_test.npy"));
-  MessageGraphCounts counts;
-  counts.num_edges = edges.indices.size();
-  counts.symmetric = IsSymmetric(edges);
-  counts.train = train.shape()[0];
-  counts.val = val.shape()[0];
-  counts.test = test.shape()[0];
-  counts.overlap = OverlapOf(edges, counts.symmetric, val.values<uint32_t>()) +
-                   OverlapOf(edges, counts.symmetric, test.values<uint32_t>());
-  GNND_TRY(WriteSorted(train.values<uint32_t>(), folder));
-  const Shared shared(dataset, folder);
-  for (const char* name : {FileName(DatasetFile::kIndptr), FileName(DatasetFile::kIndices),
-                           FileName(DatasetFile::kEdgeWeights), "links_val.npy", "links_test.npy",
-                           "links_val_negatives.npy", "links_test_negatives.npy"}) {
-    GNND_TRY(shared.Link(name));
-  }
-  return counts;
-}
-
 }  // namespace
 
 Result<MessageGraphCounts> MakeMessageGraph(const std::string& dataset, const DatasetCounts& counts,
@@ -440,12 +270,14 @@ Result<MessageGraphCounts> MakeMessageGraph(const std::string& dataset, const Da
   const bool ascends = GNND_VALUE(CheckRows(edges));
   GNND_TRY(Shared(dataset, folder).AddNodes());
   const auto make = [&] {
-    return options.given ? TakeGiven(dataset, edges, folder)
+    return options.given ? TakeGiven(dataset, {edges, edge_weights, IsSymmetric(edges)},
+                                     options.keep_validation, folder)
                          : Maker(edges, edge_weights, options, folder).Make();
   };
   if (ascends) return make();
-  // Of given lists these files are the graph's; of a split they are read once.
-  const std::string place = options.given ? folder : folder + "/ascending";
+  // Of given lists alone these files are the graph's; else they are read once.
+  const bool stay = options.given && !options.keep_validation;
+  const std::string place = stay ? folder : folder + "/ascending";
   std::error_code error;
   std::filesystem::create_directory(place, error);
   GNND_TRY(WriteAscending(edges, edge_weights, place));
@@ -459,7 +291,7 @@ Result<MessageGraphCounts> MakeMessageGraph(const std::string& dataset, const Da
     edge_weights = weights->values<float>();
   }
   Result<MessageGraphCounts> made = make();
-  if (!options.given) std::filesystem::remove_all(place, error);
+  if (!stay) std::filesystem::remove_all(place, error);
   return made;
 }
 

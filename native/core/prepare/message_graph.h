@@ -26,9 +26,12 @@ struct MessageGraphOptions {
   double validation = 0.05;  // shares of all items
   double test = 0.1;
   uint64_t random_seed = 0;
-  bool keep_validation = false;  // validation links stay edges of the graph
-  // The dataset has lists of its own: nothing is split, every edge stays, as who gives a list says
-  // what the graph has, and nothing else here is read.
+  // The graph along which test links may be told: validation links stay edges of it, and given ones
+  // become edges, with a weight of 1, in both directions if the graph is symmetric. Those that it
+  // has already are not added again.
+  bool keep_validation = false;
+  // The dataset has lists of its own: nothing is split, and every edge stays, as who gives a list
+  // says what the graph has.
   bool given = false;
 };
 
@@ -54,8 +57,8 @@ struct MessageGraphCounts {
 //
 // Of given lists the graph's files, validation and test lists and their negatives
 // (links_val_negatives.npy, links_test_negatives.npy), if any, are symbolic links, too, except what
-// had to be sorted; training links are sorted by (destination, source), with 8 bytes of memory
-// each.
+// had to be sorted, and a graph that validation links were added to; training links are sorted by
+// (destination, source). That takes 8 bytes of memory each, added edges likewise.
 Result<MessageGraphCounts> MakeMessageGraph(const std::string& dataset, const DatasetCounts& counts,
                                             const MessageGraphOptions& options,
                                             const std::string& folder);

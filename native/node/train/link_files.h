@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "core/graph/dataset.h"
 #include "core/graph/npy.h"
+#include "core/graph/topology.h"
 #include "train/input/link_use.h"
 
 // Links that a Trainer reads from files: those that it evaluates, and those that it is asked for.
@@ -42,6 +44,17 @@ class LinkFiles {
     return Status::Ok();
   }
 
+  // The graph that test links are told by, in a folder like a dataset's. It stays in its files,
+  // which the kernel caches; each element is checked first, as a topology's are.
+  Status ReadTestMessages(const std::string& folder, const DatasetCounts& counts, LinkUse* use) {
+    test_graph_ = GNND_VALUE(Dataset::Open(folder, counts));
+    const UniqueFd memfd =
+        GNND_VALUE(CreateTopology(test_graph_, {TopologyPlace::kFile, /*alias=*/false}));
+    test_topology_ = GNND_VALUE(Topology::Attach(memfd.get(), test_graph_));
+    use->test_messages = TestMessages{test_topology_.view(), test_graph_.edge_weights()};
+    return Status::Ok();
+  }
+
   // What an inference is asked for, in `folder`, and links of the dataset's that are no edges.
   // `given`: those of training are none.
   struct Asked {
@@ -68,6 +81,8 @@ class LinkFiles {
 
  private:
   std::vector<NpyArray> files_;
+  Dataset test_graph_;
+  Topology test_topology_;
 };
 
 }  // namespace gnnd::node

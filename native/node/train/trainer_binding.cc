@@ -133,6 +133,8 @@ struct LinkTrainingOptions {
   LinkLossOptions loss;
   EvaluationNegatives negatives = EvaluationNegatives::kKeyed;
   uint32_t count = 1;
+  std::string test_folder;
+  uint64_t test_edges = 0;
 };
 
 template <>
@@ -142,7 +144,10 @@ inline constexpr auto kTable<LinkTrainingOptions> =
              Field{"temperature", [](auto& options) -> auto& { return options.loss.temperature; }},
              Field{"negatives", &LinkTrainingOptions::negatives,
                    "Of links_val.npy and links_test.npy in the dataset's folder."},
-             Field{"count", &LinkTrainingOptions::count, "Of each link, for KEYED."});
+             Field{"count", &LinkTrainingOptions::count, "Of each link, for KEYED."},
+             Field{"testFolder", &LinkTrainingOptions::test_folder,
+                   "Of the graph that test links are told by; empty: that of batches."},
+             Field{"testEdges", &LinkTrainingOptions::test_edges, "Of that graph."});
 
 // Options of a Trainer's history, besides the memory that Trainers share.
 struct HistoryOptions {
@@ -353,6 +358,11 @@ Result<LinkUse> LinkUseOf(const TrainerOptions& options, bool ranks, LinkFiles* 
   use.decides = options.evaluation.decides;
   use.ranks = ranks;
   GNND_TRY(files->ReadEvaluated(options.dataset.folder, &use));
+  if (!options.links.test_folder.empty()) {
+    DatasetCounts counts = options.dataset.counts;
+    counts.num_edges = options.links.test_edges;
+    GNND_TRY(files->ReadTestMessages(options.links.test_folder, counts, &use));
+  }
   return use;
 }
 

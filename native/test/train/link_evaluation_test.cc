@@ -292,6 +292,60 @@ TEST_CASE("nodes with equal rows tie, whichever is the link") {
   }
 }
 
+TEST_CASE("test links are told along a graph of their own, and validation links are not") {
+  for (const ModelType type : {ModelType::kGraphSage, ModelType::kGcn, ModelType::kGatV2}) {
+    CAPTURE(static_cast<int>(type));
+    LinkData data(700, 12, true, 4);
+    data.use.count = 60;
+    data.use.ranks = true;
+    const TrainOptions options = data.Options(type, LinkHead::kDot);
+    // The graph with validation links.
+    std::vector<std::vector<uint32_t>> rows(data.num_nodes());
+    for (uint32_t v = 0; v < data.num_nodes(); ++v) {
+      const TopologyView graph = data.graph.view();
+      const auto row = graph.indices.subspan(graph.indptr[v], graph.degree(v));
+      rows[v].assign(row.begin(), row.end());
+    }
+    const LinkSet& val = data.use.sets[0];
+    for (uint64_t link = 0; link < val.size(); ++link) {
+      rows[val.source(link)].push_back(val.destination(link));
+      rows[val.destination(link)].push_back(val.source(link));
+    }
+    for (auto& row : rows) {
+      std::ranges::sort(row);
+      row.erase(std::unique(row.begin(), row.end()), row.end());
+    }
+    const test::TestGraph wider = test::GraphOf(rows);
+    // Both sides by one Trainer, so that what it keeps of one is there for the other. Known pairs
+    // are the same with either graph.
+    const auto both = [&](const TrainOptions& by) {
+      Shared shared(by);
+      TrainOptions placed = by;
+      placed.eval_place.fd = shared.scratch.get();
+      const auto work = WorkOf(placed);
+      const std::vector<float> parameters = InitialParameters(*work);
+      std::vector<double> found;
+      for (const EvalNodes which :
+           {EvalNodes::kValidation, EvalNodes::kTest, EvalNodes::kValidation}) {
+        const Evaluated evaluated = Evaluate({work.get()}, which, parameters, 3, &shared);
+        found.push_back(evaluated[Metric::kMrr]);
+        found.push_back(evaluated[Metric::kRocAuc]);
+      }
+      return found;
+    };
+    const auto alone = both(options);
+    data.use.test_messages = TestMessages{wider.view()};
+    const auto other = both(options);
+    data.use.test_messages.reset();
+    TrainOptions along = options;
+    along.topology = wider.view();
+    const auto whole = both(along);
+    CHECK(other == std::vector<double>{alone[0], alone[1], whole[2], whole[3], alone[4], alone[5]});
+    CHECK(alone[2] != whole[2]);
+    CHECK(alone[0] != whole[0]);
+  }
+}
+
 TEST_CASE("bad links to evaluate are refused, and none are no evaluation") {
   LinkData data(100, 8, true, 2);
   TrainOptions options = data.Options(ModelType::kGraphSage, LinkHead::kDot);
@@ -304,6 +358,10 @@ TEST_CASE("bad links to evaluate are refused, and none are no evaluation") {
   data.use.negatives = EvaluationNegatives::kDataset;
   CHECK(TorchWork::Create(options).status().code() == Code::kInvalidArgument);
   data.use.negatives = EvaluationNegatives::kKeyed;
+  const test::TestGraph other = test::GraphOf(std::vector<std::vector<uint32_t>>(99));
+  data.use.test_messages = TestMessages{other.view()};
+  CHECK(TorchWork::Create(options).status().code() == Code::kInvalidArgument);
+  data.use.test_messages.reset();
   options.model.head = std::nullopt;
   CHECK(TorchWork::Create(options).status().code() == Code::kInvalidArgument);
 }

@@ -66,7 +66,6 @@ DeviceInput::DeviceInput(const TrainOptions& options, const FeatureStore& store,
       stream_(TrainStream::Of(block->device())),
       reader_(side.features()),
       part_(block->device()),
-      aside_(options.topology),
       relabel_(static_cast<uint32_t>(
           std::min<uint64_t>(options.topology.num_nodes(), part_bytes / sizeof(float)))) {}
 
@@ -118,8 +117,8 @@ at::Tensor DeviceInput::Rows(const RowTable& table, std::span<const uint32_t> no
   return FloatsOf(Brought(table, nodes, block_), nodes.size(), block_);
 }
 
-void DeviceInput::ForParts(const RowTable& table, std::span<const uint32_t> nodes, uint64_t heads,
-                           const Compute& compute) {
+void DeviceInput::ForParts(const EvalRows& rows, uint64_t heads, const Compute& compute) {
+  const auto& [graph, table, nodes] = rows;
   const Costs costs = CostsOf(table, heads);
   const uint64_t most = part_bytes_ - std::min(part_bytes_, kSlackBytes);
   for (uint64_t first = 0; first < nodes.size();) {
@@ -128,24 +127,24 @@ void DeviceInput::ForParts(const RowTable& table, std::span<const uint32_t> node
     uint64_t bytes = 0;
     uint64_t end = first;
     for (; end < nodes.size(); ++end) {
-      const uint64_t degree = options_.topology.degree(nodes[end]);
+      const uint64_t degree = graph.degree(nodes[end]);
       bytes += costs.row + costs.source + degree * (costs.source + costs.edge);
       if (bytes > most) break;
       edges += degree;
     }
     if (end == first) {
-      RunAside(table, nodes.subspan(first, 1), first, heads, compute);
+      RunAside({graph, table, nodes.subspan(first, 1)}, first, heads, compute);
       ++first;
       continue;
     }
-    RunPart(table, nodes.subspan(first, end - first), first, edges, compute);
+    RunPart({graph, table, nodes.subspan(first, end - first)}, first, edges, compute);
     first = end;
   }
 }
 
-void DeviceInput::RunPart(const RowTable& table, std::span<const uint32_t> nodes, uint64_t first,
-                          uint64_t edges, const Compute& compute) {
-  const TopologyView& topology = options_.topology;
+void DeviceInput::RunPart(const EvalRows& rows, uint64_t first, uint64_t edges,
+                          const Compute& compute) {
+  const auto& [topology, table, nodes] = rows;
   const uint64_t ids = edges + (needs_self_ ? nodes.size() : 0);
   const auto most = static_cast<uint32_t>(std::min<uint64_t>(ids, topology.num_nodes()));
   sources_.resize(uint64_t{most} + 1);
@@ -180,10 +179,10 @@ void DeviceInput::RunPart(const RowTable& table, std::span<const uint32_t> nodes
   compute(part);
 }
 
-void DeviceInput::RunAside(const RowTable& table, std::span<const uint32_t> node, uint64_t first,
-                           uint64_t heads, const Compute& compute) {
+void DeviceInput::RunAside(const EvalRows& row, uint64_t first, uint64_t heads,
+                           const Compute& compute) {
   aside_.memory()->Reset();
-  aside_.ForParts(table, node, heads, [&](const EvalPart& whole) {
+  aside_.ForParts(row, heads, [&](const EvalPart& whole) {
     EvalPart part = whole;
     part.first = first;
     part.is_aside = true;

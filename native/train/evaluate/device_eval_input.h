@@ -30,8 +30,7 @@ class DeviceInput final : public EvalInput {
                                                      const FeatureStore& store,
                                                      const DeviceSide& side, Workspace* block);
 
-  void ForParts(const RowTable& table, std::span<const uint32_t> nodes, uint64_t heads,
-                const Compute& compute) override;
+  void ForParts(const EvalRows& rows, uint64_t heads, const Compute& compute) override;
   at::Tensor Rows(const RowTable& table, std::span<const uint32_t> nodes) override;
   const float* Given(std::span<const float> values, Workspace* memory) override;
   float* PlaceOf(float*, uint64_t count) override { return block_->Get<float>(count); }
@@ -57,10 +56,8 @@ class DeviceInput final : public EvalInput {
   RowTable Brought(const RowTable& table, std::span<const uint32_t> nodes, Workspace* memory);
   template <typename T>
   T* Copied(std::span<const T> values, Workspace* memory);
-  void RunPart(const RowTable& table, std::span<const uint32_t> nodes, uint64_t first,
-               uint64_t edges, const Compute& compute);
-  void RunAside(const RowTable& table, std::span<const uint32_t> node, uint64_t first,
-                uint64_t heads, const Compute& compute);
+  void RunPart(const EvalRows& rows, uint64_t first, uint64_t edges, const Compute& compute);
+  void RunAside(const EvalRows& row, uint64_t first, uint64_t heads, const Compute& compute);
 
   const TrainOptions& options_;
   const FeatureStore& store_;

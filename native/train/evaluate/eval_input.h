@@ -33,6 +33,13 @@ struct EvalPart {
   uint32_t rows() const { return static_cast<uint32_t>(nodes.size()); }
 };
 
+// Rows whose neighbourhoods operators read.
+struct EvalRows {
+  const TopologyView& graph;
+  const RowTable& table;
+  std::span<const uint32_t> nodes;
+};
+
 // For use by one thread.
 class EvalInput {
  public:
@@ -41,8 +48,7 @@ class EvalInput {
 
   // Calls `compute` for the parts of a block in order. `heads` numbers accompany each row of x and
   // each edge (attention).
-  virtual void ForParts(const RowTable& table, std::span<const uint32_t> nodes, uint64_t heads,
-                        const Compute& compute) = 0;
+  virtual void ForParts(const EvalRows& rows, uint64_t heads, const Compute& compute) = 0;
   // Rows of the table as float32 for operators, [nodes.size(), dim].
   virtual at::Tensor Rows(const RowTable& table, std::span<const uint32_t> nodes) = 0;
   // Host numbers as operators over `memory` read them.
@@ -67,13 +73,10 @@ inline bool Consecutive(std::span<const uint32_t> nodes) {
 // Copies row r of `rows` to row nodes[r] of `to`, on the caller's team.
 void ScatterRows(const float* rows, std::span<const uint32_t> nodes, uint64_t columns, float* to);
 
-// For the host's operators, which read the tables directly. Borrows the topology.
+// For the host's operators, which read the tables directly.
 class HostInput final : public EvalInput {
  public:
-  explicit HostInput(const TopologyView& topology) : topology_(topology) {}
-
-  void ForParts(const RowTable& table, std::span<const uint32_t> nodes, uint64_t heads,
-                const Compute& compute) override;
+  void ForParts(const EvalRows& rows, uint64_t heads, const Compute& compute) override;
   at::Tensor Rows(const RowTable& table, std::span<const uint32_t> nodes) override;
   const float* Given(std::span<const float> values, Workspace*) override { return values.data(); }
   float* PlaceOf(float* host, uint64_t) override { return host; }
@@ -84,7 +87,6 @@ class HostInput final : public EvalInput {
   uint64_t reserved_bytes() const override { return memory_.reserved_bytes(); }
 
  private:
-  const TopologyView& topology_;
   Workspace memory_;
 };
 

@@ -59,7 +59,7 @@ uint64_t EvalLayer::BlockEnd(const LayerTask& task, std::span<const uint32_t> no
   const uint64_t last = std::min<uint64_t>(nodes.size(), begin + kEvalBlockRows);
   uint64_t end = begin;
   for (uint64_t floats = 0; end < last; ++end) {
-    floats += options_.topology.degree(nodes[end]) * columns;
+    floats += task.graph->topology.degree(nodes[end]) * columns;
     if (floats > kEvalBlockFloats && end > begin) break;
   }
   return end;
@@ -98,8 +98,9 @@ void EvalLayer::Join(const EvalPart& part, const float* from, uint64_t count, fl
 
 // Factors of edges to and from these nodes in normalised sums.
 std::span<const float> EvalLayer::Norms(std::span<const uint32_t> nodes) {
-  const TopologyView& topology = options_.topology;
-  if (node_norm_.empty()) {
+  const TopologyView& topology = task_->graph->topology;
+  if (normed_ != task_->graph) {
+    normed_ = task_->graph;
     node_norm_.resize(topology.num_nodes());
     for (uint32_t v = 0; v < topology.num_nodes(); ++v) {
       const auto degree = static_cast<double>(topology.degree(v));
@@ -113,7 +114,7 @@ std::span<const float> EvalLayer::Norms(std::span<const uint32_t> nodes) {
 
 // Weights of a part's edges in their order: the sources' norms, else the graph's own.
 std::span<const float> EvalLayer::EdgeWeights(const EvalPart& part) {
-  const TopologyView& topology = options_.topology;
+  const TopologyView& topology = task_->graph->topology;
   const bool gcn = KindOf(model_.spec.type).gathering == Gathering::kNormalized;
   const std::span<uint64_t> starts(host_.Get<uint64_t>(part.nodes.size()), part.nodes.size());
   uint64_t count = 0;
@@ -131,7 +132,7 @@ std::span<const float> EvalLayer::EdgeWeights(const EvalPart& part) {
         const uint32_t* const sources = topology.indices.data() + first;
         for (uint64_t k = 0; k < degree; ++k) mine[k] = node_norm_[sources[k]];
       } else {
-        CopyInUnit(options_.edge_weights.subspan(first, degree), mine);
+        CopyInUnit(task_->graph->edge_weights.subspan(first, degree), mine);
       }
     }
   });
@@ -149,7 +150,7 @@ void EvalLayer::SumPart(const EvalPart& part, const Element* x, float* out) {
   const float* scale = nullptr;
   const float* weight = nullptr;
   if (gcn) scale = input_->Given(Norms(part.nodes), memory);
-  if (gcn || (mean && !options_.edge_weights.empty())) {
+  if (gcn || (mean && !task_->graph->edge_weights.empty())) {
     weight = input_->Given(EdgeWeights(part), memory);
   }
   if (mean) {
@@ -185,7 +186,7 @@ void EvalLayer::SumPart(const EvalPart& part, const Element* x, float* out) {
 
 // Sums gathered rows of the table into `out`: [nodes_.size(), table.dim()].
 void EvalLayer::Sum(const RowTable& table, float* out) {
-  input_->ForParts(table, nodes_, /*heads=*/0, [&](const EvalPart& part) {
+  input_->ForParts({task_->graph->topology, table, nodes_}, /*heads=*/0, [&](const EvalPart& part) {
     part.x.Visited([&](auto elements) { SumPart(part, elements.data(), out); });
   });
 }
@@ -279,9 +280,10 @@ void EvalLayer::AttendPart(const EvalPart& part, const at::Tensor& destination, 
 }
 
 void EvalLayer::Attend(const at::Tensor& destination, const at::Tensor& out) {
-  input_->ForParts(Transformed(), nodes_, model_.spec.heads, [&](const EvalPart& part) {
-    AttendPart(part, destination, out.data_ptr<float>());
-  });
+  const RowTable table = Transformed();
+  input_->ForParts(
+      {task_->graph->topology, table, nodes_}, model_.spec.heads,
+      [&](const EvalPart& part) { AttendPart(part, destination, out.data_ptr<float>()); });
 }
 
 void EvalLayer::Run(const LayerTask& task, std::span<const uint32_t> nodes, float* to) {

@@ -12,6 +12,7 @@
 #include "core/graph/row_table.h"
 #include "core/graph/topology_view.h"
 #include "train/evaluate/eval_input.h"
+#include "train/evaluate/eval_plan.h"
 #include "train/input/train_options.h"
 #include "train/layers/layer.h"
 #include "train/ops/attention.h"
@@ -25,6 +26,7 @@ namespace gnnd {
 struct LayerTask {
   uint32_t layer = 0;
   bool transforms_first = false;
+  const EvalGraph* graph = nullptr;
   LayerParameters parameters;
   RowTable in;                   // rows by node id
   float* transformed = nullptr;  // [num_nodes, TransformedColumns]: rows by node id
@@ -101,10 +103,11 @@ class EvalLayer final : public LayerRunner, private ExactRows {
   const TrainOptions& options_;
   const Model& model_;
   std::unique_ptr<EvalInput> input_;
-  const LayerTask* task_ = nullptr;  // task of the present block
-  std::span<const uint32_t> nodes_;  // nodes of the present block
-  std::vector<float> node_norm_;     // GCN: 1 / sqrt(degree + 1)
-  Workspace host_;                   // lists of a block that the host makes
+  const LayerTask* task_ = nullptr;    // task of the present block
+  std::span<const uint32_t> nodes_;    // nodes of the present block
+  std::vector<float> node_norm_;       // GCN: 1 / sqrt(degree + 1)
+  const EvalGraph* normed_ = nullptr;  // the graph whose degrees these are
+  Workspace host_;                     // lists of a block that the host makes
 };
 
 }  // namespace gnnd

@@ -68,9 +68,11 @@ uint64_t NodeSet::Count() const {
   return count;
 }
 
-Result<EvalPlan> PlanEvaluation(const TopologyView& topology, const ModelSpec& spec,
+Result<EvalPlan> PlanEvaluation(const EvalGraph& graph, const ModelSpec& spec,
                                 const EvalWanted& wanted, const std::function<bool()>& alive) {
+  const TopologyView& topology = graph.topology;
   EvalPlan plan;
+  plan.graph = &graph;
   if (wanted.nodes.empty() || wanted.layers.empty()) return plan;
   const uint32_t layers = wanted.layers.back() + 1;
   GNND_CHECK(layers <= spec.num_layers);

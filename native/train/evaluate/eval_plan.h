@@ -29,6 +29,12 @@ class NodeSet {
   std::vector<uint64_t> words_;
 };
 
+// The graph of an evaluation. Borrows its memory.
+struct EvalGraph {
+  TopologyView topology;
+  std::span<const float> edge_weights{};  // [num_edges] or empty, as TrainOptions has them
+};
+
 // One phase of exact evaluation: rows of one layer, or of its transformed input.
 struct EvalPhase {
   uint32_t layer = 0;
@@ -52,14 +58,15 @@ struct EvalPlan {
   uint64_t rows = 0;                   // over all phases
   uint32_t chunk_nodes = 64;           // size of every phase's chunks
   uint32_t chunks = 0;
+  const EvalGraph* graph = nullptr;  // along whose edges rows come
 
   // Number of layers that are computed.
   uint32_t depth() const { return static_cast<uint32_t>(is_wanted.size()); }
 };
 
 // Finds the rows that the wanted nodes reach, on the caller's team. kAborted when `alive`, called
-// every few milliseconds, returns false.
-Result<EvalPlan> PlanEvaluation(const TopologyView& topology, const ModelSpec& spec,
+// every few milliseconds, returns false. Borrows the graph as long as the plan lives.
+Result<EvalPlan> PlanEvaluation(const EvalGraph& graph, const ModelSpec& spec,
                                 const EvalWanted& wanted, const std::function<bool()>& alive);
 
 }  // namespace gnnd

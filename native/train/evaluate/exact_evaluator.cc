@@ -6,7 +6,9 @@ namespace gnnd {
 
 Result<EvalShape> ExactEvaluator::Plan(EvalNodes nodes, const Alive& alive) {
   std::optional<EvalPlan>& plan = plans_[static_cast<uint32_t>(nodes)];
-  if (!plan) plan = GNND_VALUE(layers_.Plan({outcome_.nodes(nodes), outcome_.layers()}, alive));
+  if (!plan) {
+    plan = GNND_VALUE(layers_.Plan({outcome_.nodes(nodes), outcome_.layers()}, alive, nodes));
+  }
   return EvalShape{static_cast<uint32_t>(plan->phases.size()), plan->chunks, plan->rows};
 }
 

@@ -7,15 +7,22 @@
 #include "core/base/check.h"
 #include "core/graph/features.h"
 #include "train/evaluate/device_eval_input.h"
+#include "train/input/link_use.h"
 
 namespace gnnd {
 
 ExactLayers::ExactLayers(const BlockInput& input, const Model& model, MakeRunner host)
     : input_(input),
       model_(model),
+      graph_{input.options.topology, input.options.edge_weights},
       host_(std::move(host)),
       runner_(host_()),
-      layout_(EvalLayout::Of(model.spec, input.options.topology.num_nodes())) {}
+      layout_(EvalLayout::Of(model.spec, input.options.topology.num_nodes())) {
+  const LinkUse* const links = input.options.links;
+  if (links == nullptr || !links->test_messages) return;
+  test_graph_ = EvalGraph{links->test_messages->topology, {}};
+  if (!graph_.edge_weights.empty()) test_graph_->edge_weights = links->test_messages->edge_weights;
+}
 
 Status ExactLayers::OpenScratch() {
   if (scratch_) return Status::Ok();
@@ -30,9 +37,10 @@ Status ExactLayers::OpenScratch() {
   return Status::Ok();
 }
 
-Result<EvalPlan> ExactLayers::Plan(const EvalWanted& wanted, const Alive& alive) {
+Result<EvalPlan> ExactLayers::Plan(const EvalWanted& wanted, const Alive& alive, EvalNodes nodes) {
   GNND_TRY(OpenScratch());
-  return PlanEvaluation(input_.options.topology, model_.spec, wanted, alive);
+  const bool elsewhere = nodes == EvalNodes::kTest && test_graph_;
+  return PlanEvaluation(elsewhere ? *test_graph_ : graph_, model_.spec, wanted, alive);
 }
 
 float* ExactLayers::HiddenRows(uint32_t layer) const {
@@ -44,10 +52,13 @@ LayerTask ExactLayers::TaskOf(const EvalPlan& plan, const EvalPhase& phase,
   LayerTask task;
   task.layer = phase.layer;
   task.transforms_first = plan.transforms_first[phase.layer];
+  task.graph = plan.graph;
   task.parameters = ParametersOf(model_, parameters, phase.layer);
   task.in = input_.options.features;
-  if (phase.layer == 0 && scratch_->size() >= layout_.total_bytes + layout_.kept_bytes &&
-      layout_.kept_bytes > 0) {
+  // Sums over another graph are others.
+  const bool may_keep = plan.graph == &graph_ && layout_.kept_bytes > 0;
+  if (phase.layer == 0 && may_keep &&
+      scratch_->size() >= layout_.total_bytes + layout_.kept_bytes) {
     task.kept = scratch_->at(layout_.kept_at);
     task.is_kept = reinterpret_cast<uint8_t*>(scratch_->at(layout_.is_kept_at));
   }

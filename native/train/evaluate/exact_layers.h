@@ -10,6 +10,7 @@
 
 #include "core/base/status.h"
 #include "core/executor/eval_scratch.h"
+#include "core/executor/train_work.h"
 #include "train/device/device_side.h"
 #include "train/evaluate/eval_layer.h"
 #include "train/evaluate/eval_plan.h"
@@ -28,8 +29,9 @@ class ExactLayers {
   using MakeRunner = std::function<std::unique_ptr<LayerRunner>()>;
   ExactLayers(const BlockInput& input, const Model& model, MakeRunner host);
 
-  // Plans how the wanted rows are computed.
-  Result<EvalPlan> Plan(const EvalWanted& wanted, const Alive& alive);
+  // Plans how the wanted rows are computed, over the graph of batches, or over that of the test.
+  Result<EvalPlan> Plan(const EvalWanted& wanted, const Alive& alive,
+                        EvalNodes nodes = EvalNodes::kValidation);
   // Computes the rows of one chunk. `consume` takes those that are wanted. `parameters` are
   // in manifest order, float32, none requiring a gradient; empty for a script, which holds its own.
   Status Run(const EvalPlan& plan, const EvalPhase& phase, uint32_t chunk,
@@ -62,6 +64,8 @@ class ExactLayers {
 
   const BlockInput& input_;
   const Model& model_;
+  const EvalGraph graph_;
+  std::optional<EvalGraph> test_graph_;  // where test links are told by another
   MakeRunner host_;
   std::unique_ptr<LayerRunner> runner_;
   EvalLayout layout_;

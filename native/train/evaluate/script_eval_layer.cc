@@ -23,14 +23,14 @@ uint64_t ScriptEvalLayer::BlockEnd(const LayerTask& task, std::span<const uint32
   const uint64_t columns = ShapeOf(script_->spec(), task.layer).in;
   uint64_t end = begin;
   for (uint64_t floats = 0; end < nodes.size(); ++end) {
-    floats += (options_.topology.degree(nodes[end]) + 1) * columns;
+    floats += (task.graph->topology.degree(nodes[end]) + 1) * columns;
     if (floats > kBlockFloats && end > begin) break;
   }
   return end;
 }
 
 void ScriptEvalLayer::Run(const LayerTask& task, std::span<const uint32_t> nodes, float* to) {
-  const TopologyView& graph = options_.topology;
+  const TopologyView& graph = task.graph->topology;
   block_.Reset();
   const auto rows = static_cast<uint32_t>(nodes.size());
   uint32_t* indptr = block_.Get<uint32_t>(uint64_t{rows} + 1);
@@ -41,7 +41,7 @@ void ScriptEvalLayer::Run(const LayerTask& task, std::span<const uint32_t> nodes
   const uint32_t edges = indptr[rows];
   uint32_t* sources = block_.Get<uint32_t>(uint64_t{rows} + edges + 1);
   uint32_t* local = block_.Get<uint32_t>(std::max(rows, edges));
-  float* weight = options_.edge_weights.empty() ? nullptr : block_.Get<float>(edges);
+  float* weight = task.graph->edge_weights.empty() ? nullptr : block_.Get<float>(edges);
   relabel_.Begin(rows + edges);
   uint32_t count = relabel_.InsertAll(nodes.data(), rows, sources, 0, local);
   for (uint32_t r = 0; r < rows; ++r) {
@@ -50,7 +50,7 @@ void ScriptEvalLayer::Run(const LayerTask& task, std::span<const uint32_t> nodes
     count =
         relabel_.InsertAll(graph.indices.data() + start, degree, sources, count, local + indptr[r]);
     if (weight != nullptr) {
-      std::copy_n(options_.edge_weights.data() + start, degree, weight + indptr[r]);
+      std::copy_n(task.graph->edge_weights.data() + start, degree, weight + indptr[r]);
     }
   }
   relabel_.End(count);

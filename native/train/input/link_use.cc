@@ -43,6 +43,9 @@ Status LinkUse::Check(uint64_t num_nodes) const {
   if (negatives == EvaluationNegatives::kKeyed && count == 0) {
     return Invalid("links are evaluated with one negative or more");
   }
+  if (test_messages && test_messages->topology.num_nodes() != num_nodes) {
+    return Invalid("the graph that test links are told by has other nodes");
+  }
   for (const LinkSet& set : sets) GNND_TRY(CheckSet(*this, set, num_nodes));
   return question.Check(num_nodes);
 }

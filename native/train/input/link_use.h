@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/graph/topology_view.h"
 #include "core/item/link_choices.h"
 #include "core/kernels/link_loss.h"
 #include "core/metric/metric.h"
@@ -37,16 +39,23 @@ struct LinkQuestion {
   Status Check(uint64_t num_nodes) const;
 };
 
+// A graph along whose edges messages come when test links are scored. Borrows its memory.
+struct TestMessages {
+  TopologyView topology;                  // with all nodes of the graph of batches
+  std::span<const float> edge_weights{};  // [num_edges] or empty
+};
+
 // What a Trainer of links computes, beside what records tell it and the model's head.
 struct LinkUse {
   LinkLossOptions loss;
   bool symmetric = false;  // the graph stores each edge in both directions
 
   EvaluationNegatives negatives = EvaluationNegatives::kKeyed;
-  uint32_t count = 1000;          // negatives of each link; read for kKeyed only
-  LinkSet sets[2];                // by EvalNodes
-  Metric decides = Metric::kMrr;  // the metric by which parameters are compared
-  bool ranks = false;             // whether scores are kept, for areas under curves
+  uint32_t count = 1000;                      // negatives of each link; read for kKeyed only
+  LinkSet sets[2];                            // by EvalNodes
+  std::optional<TestMessages> test_messages;  // none: the graph of batches
+  Metric decides = Metric::kMrr;              // the metric by which parameters are compared
+  bool ranks = false;                         // whether scores are kept, for areas under curves
 
   LinkQuestion question;  // of an inference
 

@@ -65,8 +65,7 @@ Status ChooseModel(BlockBase* base) {
   base->model =
       OwnModel(Model(options.model, options.shares), options.features, options.random_seed);
   base->make_runner = [&options, &model = base->model->model()] {
-    return std::make_unique<EvalLayer>(options, model,
-                                       std::make_unique<HostInput>(options.topology));
+    return std::make_unique<EvalLayer>(options, model, std::make_unique<HostInput>());
   };
   return Status::Ok();
 }

@@ -131,6 +131,10 @@ export interface LinkTrainingOptions {
   readonly negatives: EvaluationNegatives;
   /** Of each link, for KEYED. */
   readonly count: number;
+  /** Of the graph that test links are told by; empty: that of batches. */
+  readonly testFolder: string;
+  /** Of that graph. */
+  readonly testEdges: number;
 }
 
 export interface TrainerOptions {

@@ -107,10 +107,6 @@ function checkOthers(spec: SpecDraft, { check, context }: RuleFacts): void {
     const why = 'links are scored by exact embeddings; expected EXACT';
     check.violate('spec.evaluation.method', `SAMPLED: ${why}`);
   }
-  if (links.messagesAtTest !== 'TRAIN') {
-    const why = 'not available in this build; expected TRAIN';
-    check.violate('spec.links.messages_at_test', `${links.messagesAtTest}: ${why}`);
-  }
   if (links.negatives.method === 'IN_BATCH' && links.head === 'MLP') {
     const why = 'a perceptron of each pair of a batch is too many; expected another head';
     check.violate('spec.links.head', `MLP: beside negatives IN_BATCH: ${why}`);

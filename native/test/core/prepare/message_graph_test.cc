@@ -193,6 +193,82 @@ TEST_CASE(
   CHECK(beyond.message() == "links_val.npy: link 0 names node 6, but the graph has 6");
 }
 
+// The pairs of a graph's edges, repeated ones once.
+std::set<Pair> EdgesIn(const Dataset& graph) {
+  std::set<Pair> edges;
+  for (uint32_t v = 0; v < graph.num_nodes(); ++v) {
+    const auto begin = static_cast<size_t>(graph.indptr()[v]);
+    const auto end = static_cast<size_t>(graph.indptr()[v + 1]);
+    const auto row = graph.indices().subspan(begin, end - begin);
+    CHECK(std::ranges::is_sorted(row));
+    for (const uint32_t u : row) edges.emplace(u, v);
+  }
+  return edges;
+}
+
+// The graph's edges, and those of given validation links that were none: weights of the former are
+// 100 and more.
+void CheckAdded(bool symmetric, bool ascending) {
+  const LinkGraph graph = test::RandomLinkGraph(9, 60, 8, symmetric);
+  test::TinyDataset tiny = DatasetOf(graph, true);
+  for (float& weight : tiny.edge_weights) weight += 100;
+  if (!ascending) {
+    for (size_t v = 0; v + 1 < tiny.indptr.size(); ++v) {
+      std::reverse(tiny.indices.begin() + tiny.indptr[v],
+                   tiny.indices.begin() + tiny.indptr[v + 1]);
+    }
+  }
+  // A link twice, in two directions, one that is an edge, the first row, the last one.
+  const uint32_t edge = tiny.indices[0];
+  const std::vector<uint32_t> val = {7, 50, 50, 7, 7, 50, edge, 0, 33, 0, 3, 59, 2, 59};
+  const std::vector<uint32_t> held = {11, 58, 58, 12};
+  const TempFolder from;
+  const TempFolder to;
+  tiny.WriteTo(from);
+  test::WriteNpy<uint32_t>(from / "links_train.npy", {1, 2}, {1, 2});
+  test::WriteNpy<uint32_t>(from / "links_val.npy", val, {val.size() / 2, 2});
+  test::WriteNpy<uint32_t>(from / "links_test.npy", held, {held.size() / 2, 2});
+  MessageGraphOptions options;
+  options.given = options.keep_validation = true;
+  const auto made = MakeMessageGraph(from.path(), tiny.counts(), options, to.path());
+  REQUIRE_MESSAGE(made.ok(), made.status().message());
+  CHECK_FALSE(std::filesystem::exists(to / "ascending"));
+  DatasetCounts counts = tiny.counts();
+  counts.num_edges = made->num_edges;
+  counts.train = counts.val = counts.test = 0;
+  const Result<Dataset> dataset = Dataset::Open(to.path(), counts);
+  REQUIRE_MESSAGE(dataset.ok(), dataset.status().message());
+
+  const Result<Dataset> before = Dataset::Open(from.path(), tiny.counts());
+  REQUIRE(before.ok());
+  std::set<Pair> expected;
+  for (uint32_t v = 0; v < before->num_nodes(); ++v) {
+    for (int64_t e = before->indptr()[v]; e < before->indptr()[v + 1]; ++e) {
+      expected.emplace(before->indices()[static_cast<size_t>(e)], v);
+    }
+  }
+  const size_t edges_before = expected.size();
+  for (size_t i = 0; i < val.size(); i += 2) {
+    expected.emplace(val[i], val[i + 1]);
+    if (symmetric) expected.emplace(val[i + 1], val[i]);
+  }
+  CHECK(EdgesIn(*dataset) == expected);
+  CHECK(made->num_edges == tiny.indices.size() + expected.size() - edges_before);
+  CHECK_FALSE(EdgesIn(*dataset).contains({11, 58}));
+  const auto ones = std::ranges::count(dataset->edge_weights(), 1.0F);
+  CHECK(static_cast<size_t>(ones) == expected.size() - edges_before);
+}
+
+TEST_CASE("given validation links become edges where they are none, and test links never do") {
+  for (const bool symmetric : {true, false}) {
+    for (const bool ascending : {true, false}) {
+      CAPTURE(symmetric);
+      CAPTURE(ascending);
+      CheckAdded(symmetric, ascending);
+    }
+  }
+}
+
 TEST_CASE("edges to no node and lists that would be empty are refused") {
   const auto error = [](const test::TinyDataset& tiny, const MessageGraphOptions& options) {
     const TempFolder from;

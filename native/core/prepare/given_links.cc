@@ -1,0 +1,156 @@
+#include "core/prepare/given_links.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/graph/npy.h"
+
+namespace gnnd {
+namespace {
+
+// A list of links that the dataset has, its ends checked.
+Result<NpyArray> OpenLinks(const std::string& path, uint32_t num_nodes) {
+  NpyArray links = GNND_VALUE(NpyArray::Open(path));
+  const uint64_t count = links.shape().empty() ? 0 : links.shape()[0];
+  GNND_TRY(links.Expect({NpyType::kUint32}, {count, 2}));
+  if (count == 0 || count > std::numeric_limits<uint32_t>::max()) {
+    return Status(Code::kInvalidArgument, links.file() + " has " + std::to_string(count) +
+                                              " links, expected 1 to 2^32 - 1");
+  }
+  const auto ends = links.values<uint32_t>();
+  for (uint64_t i = 0; i < ends.size(); ++i) {
+    if (ends[i] < num_nodes) continue;
+    return Status(Code::kDatasetCorrupt, links.file() + ": link " + std::to_string(i / 2) +
+                                             " names node " + std::to_string(ends[i]) +
+                                             ", but the graph has " + std::to_string(num_nodes));
+  }
+  return links;
+}
+
+uint64_t OverlapOf(const Edges& edges, bool symmetric, std::span<const uint32_t> links) {
+  const auto has = [&edges](uint32_t source, uint32_t v) {
+    const std::span<const uint32_t> row = edges.row(v);
+    return std::binary_search(row.begin(), row.end(), source);
+  };
+  uint64_t overlap = 0;
+  for (size_t i = 0; i < links.size(); i += 2) {
+    const bool is_edge = has(links[i], links[i + 1]) || (symmetric && has(links[i + 1], links[i]));
+    overlap += is_edge ? 1 : 0;
+  }
+  return overlap;
+}
+
+// Training links in the order of (destination, source).
+Status WriteSorted(std::span<const uint32_t> links, const std::string& folder) {
+  std::vector<uint64_t> keys;
+  keys.reserve(links.size() / 2);
+  for (size_t i = 0; i < links.size(); i += 2) {
+    keys.push_back(uint64_t{links[i + 1]} << 32 | links[i]);
+  }
+  std::sort(keys.begin(), keys.end());
+  ArrayFile<uint32_t> train(folder, "links_train.npy");
+  GNND_TRY(train.Create({keys.size(), 2}));
+  for (const uint64_t key : keys) {
+    const uint32_t pair[] = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
+    GNND_TRY(train.Append(pair));
+  }
+  return train.Commit();
+}
+
+// The links that are no edges yet, as destination << 32 | source, ascending.
+std::vector<uint64_t> MissingEdges(const Edges& edges, bool symmetric,
+                                   std::span<const uint32_t> links) {
+  std::vector<uint64_t> missing;
+  const auto add = [&](uint32_t source, uint32_t v) {
+    const std::span<const uint32_t> row = edges.row(v);
+    if (std::binary_search(row.begin(), row.end(), source)) return;
+    missing.push_back(uint64_t{v} << 32 | source);
+  };
+  for (size_t i = 0; i < links.size(); i += 2) {
+    add(links[i], links[i + 1]);
+    if (symmetric) add(links[i + 1], links[i]);
+  }
+  std::sort(missing.begin(), missing.end());
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+  return missing;
+}
+
+constexpr float kAddedWeight = 1;
+
+// Writes the graph with these edges more, each row in ascending order.
+Status WriteWith(std::span<const uint64_t> added, const Edges& edges,
+                 std::span<const float> edge_weights, const std::string& folder) {
+  const uint64_t num_edges = edges.indices.size() + added.size();
+  ArrayFile<int64_t> indptr(folder, FileName(DatasetFile::kIndptr));
+  ArrayFile<uint32_t> indices(folder, FileName(DatasetFile::kIndices));
+  ArrayFile<float> weights(folder, FileName(DatasetFile::kEdgeWeights));
+  GNND_TRY(indptr.Create({edges.indptr.size()}));
+  GNND_TRY(indices.Create({num_edges}));
+  if (!edge_weights.empty()) GNND_TRY(weights.Create({num_edges}));
+  int64_t end = 0;
+  GNND_TRY(indptr.Append(std::span(&end, 1)));
+  for (uint32_t v = 0; v < edges.num_nodes(); ++v) {
+    const std::span<const uint32_t> row = edges.row(v);
+    size_t from = 0;  // edges of the row before it are written
+    const auto write_to = [&](size_t to) {
+      GNND_TRY(indices.Append(row.subspan(from, to - from)));
+      const size_t start = static_cast<size_t>(edges.indptr[v]) + from;
+      if (!edge_weights.empty()) {
+        GNND_TRY(weights.Append(edge_weights.subspan(start, to - from)));
+      }
+      end += static_cast<int64_t>(to - from);
+      from = to;
+      return Status::Ok();
+    };
+    for (; !added.empty() && added.front() >> 32 == v; added = added.subspan(1), ++end) {
+      const auto source = static_cast<uint32_t>(added.front());
+      const auto at = std::lower_bound(row.begin(), row.end(), source) - row.begin();
+      GNND_TRY(write_to(static_cast<size_t>(at)));
+      GNND_TRY(indices.Append(std::span(&source, 1)));
+      if (!edge_weights.empty()) GNND_TRY(weights.Append(std::span(&kAddedWeight, 1)));
+    }
+    GNND_TRY(write_to(row.size()));
+    GNND_TRY(indptr.Append(std::span(&end, 1)));
+  }
+  GNND_TRY(indptr.Commit());
+  GNND_TRY(indices.Commit());
+  return edge_weights.empty() ? Status::Ok() : weights.Commit();
+}
+
+}  // namespace
+
+Result<MessageGraphCounts> TakeGiven(const std::string& dataset, const GivenGraph& graph,
+                                     bool keep_validation, const std::string& folder) {
+  const Edges& edges = graph.edges;
+  const auto open = [&](const char* name) {
+    return OpenLinks(dataset + "/" + name, edges.num_nodes());
+  };
+  const NpyArray train = GNND_VALUE(open("links_train.npy"));
+  const NpyArray val = GNND_VALUE(open("links_val.npy"));
+  const NpyArray test = GNND_VALUE(open("links_test.npy"));
+  MessageGraphCounts counts;
+  counts.num_edges = edges.indices.size();
+  counts.symmetric = graph.symmetric;
+  counts.train = train.shape()[0];
+  counts.val = val.shape()[0];
+  counts.test = test.shape()[0];
+  counts.overlap = OverlapOf(edges, counts.symmetric, val.values<uint32_t>()) +
+                   OverlapOf(edges, counts.symmetric, test.values<uint32_t>());
+  GNND_TRY(WriteSorted(train.values<uint32_t>(), folder));
+  if (keep_validation) {
+    const auto added = MissingEdges(edges, counts.symmetric, val.values<uint32_t>());
+    GNND_TRY(WriteWith(added, edges, graph.weights, folder));
+    counts.num_edges += added.size();
+  }
+  const Shared shared(dataset, folder);
+  for (const char* name : {FileName(DatasetFile::kIndptr), FileName(DatasetFile::kIndices),
+                           FileName(DatasetFile::kEdgeWeights), "links_val.npy", "links_test.npy",
+                           "links_val_negatives.npy", "links_test_negatives.npy"}) {
+    GNND_TRY(shared.Link(name));
+  }
+  return counts;
+}
+
+}  // namespace gnnd
