@@ -183,7 +183,8 @@ Floor FloorOf(const Data& data, const ModelSpec& model, uint32_t threads, uint64
   const TopologyView topology = data.graph.view();
   std::vector<uint32_t> targets(data.targets.begin(), data.targets.end());
   const uint32_t layers[] = {model.num_layers - 1};
-  const auto plan = PlanEvaluation(topology, model, {targets, layers}, [] { return true; });
+  const EvalGraph graph{topology};
+  const auto plan = PlanEvaluation(graph, model, {targets, layers}, [] { return true; });
   GNND_CHECK(plan.ok());
   HugeArray<float> table(uint64_t{topology.num_nodes()} *
                          std::max({model.in_dim, model.hidden_dim, model.out_dim}));
