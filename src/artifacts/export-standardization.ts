@@ -7,9 +7,9 @@ import {
   type Propagations,
   readMoments,
   tokensOf,
+  trainedSource,
 } from '../prepare/prepare.ts';
 import type { JobRecord } from '../records/job-record.ts';
-import type { PropagationSource } from '../records/propagation-record.ts';
 import { reads } from '../spec/spec-parts.ts';
 import type { ExportedRows } from './export-files.ts';
 
@@ -44,14 +44,6 @@ export async function momentsOf(
   }
 }
 
-/** What was propagated for a job whose model takes rows. */
-export function sourceOf({
-  datasetDigest,
-  effectiveSpec: { dataset, propagation, features },
-}: Pick<JobRecord, 'datasetDigest' | 'effectiveSpec'>): PropagationSource {
-  return { dataset, datasetDigest, propagation, standardize: features.standardize === 'ON' };
-}
-
 /** Null for models over blocks. */
 export async function exportedRows(
   propagations: Pick<Propagations, 'moments'>,
@@ -60,7 +52,7 @@ export async function exportedRows(
 ): Promise<ExportedRows | null> {
   if (!reads(effectiveSpec, 'propagation')) return null;
   const { propagation } = effectiveSpec;
-  const source = sourceOf({ datasetDigest, effectiveSpec });
+  const source = trainedSource(effectiveSpec, datasetDigest);
   const found = await propagations.moments(source, model.inDim);
   const ofAll = (of: (moments: Moments) => Float64Array) =>
     found?.map(({ moments }) => [...of(moments)]) ?? null;

@@ -22,6 +22,7 @@ import {
   type Propagations,
   type SharedTopology,
   type Topologies,
+  trainedSource,
 } from '../prepare/prepare.ts';
 import type { DatasetManifest, DatasetRecord } from '../records/dataset-record.ts';
 import type { JobRecord } from '../records/job-record.ts';
@@ -35,7 +36,7 @@ import { corrupt, read, recordOfFile, type TrainedJob, trainedJob } from './chec
 import { createLedger, type ExportPart, summaryParts } from './export-files.ts';
 import { labelsOfSplit } from './export-labels.ts';
 import { checkpointFile, foldedCheckpoint } from './export-model.ts';
-import { checkFold, exportedRows, momentsOf, sourceOf } from './export-standardization.ts';
+import { checkFold, exportedRows, momentsOf } from './export-standardization.ts';
 
 /** What a job left, as files to take away: its model, what it predicts, and what they are. */
 
@@ -334,7 +335,7 @@ async function* predictionParts(
   try {
     let rowsFolder = '';
     if (reads({ model }, 'propagation')) {
-      const id = idOf(sourceOf(job));
+      const id = idOf(trainedSource(job.effectiveSpec, job.datasetDigest));
       release = options.propagations.hold(id);
       rowsFolder = await options.propagations.open(id, job.datasetDigest, task);
     }

@@ -69,10 +69,13 @@ export function jobMemoryOf(
   sizes: { readonly parameterFloats: number; readonly slotBytes: number },
 ): JobMemory {
   const { spec, counts, model } = job;
+  const isOfLinks = reads({ task: spec.task }, 'links');
   return native.jobMemory({
-    ...{ counts, model, ...sizes },
+    // Rows of any nodes are computed to evaluate links.
+    ...{ counts: isOfLinks ? { ...counts, val: counts.numNodes } : counts, model, ...sizes },
     precision: spec.training.precision,
-    batchSize: spec.training.batchSize,
+    // Both ends of each link, and its negatives.
+    batchSize: spec.training.batchSize * (isOfLinks ? 2 + spec.links.negatives.count : 1),
     rowValueBytes: rowValueBytes[spec.propagation.rowDtype],
     alias: spec.sampling.algorithm === 'KHOP_WEIGHTED',
   });

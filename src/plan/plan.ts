@@ -38,8 +38,9 @@ export type {
   SegmentRequest,
   SizesAddon,
 } from './plan-kind.ts';
-export { type RowPlanFacts, type RowSpec, rowPlanOf, rows } from './rows.ts';
+export { type RowPlanFacts, type RowSpec, rowPlanOf, rows, rowsOfLinks } from './rows.ts';
 export { trainBlocks, trialSegment } from './train-blocks.ts';
+export { trainLinkRows } from './train-link-rows.ts';
 export { trainLinks } from './train-links.ts';
 export { trainRows } from './train-rows.ts';
 export { trainerThreads } from './trainer-threads.ts';

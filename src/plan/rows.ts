@@ -1,6 +1,8 @@
 import type { CoreAddon } from '../native/contract.ts';
 import type { RowPlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { reads } from '../spec/spec-parts.ts';
+import { predictionSizesOf } from './infer.ts';
 import { jobMemoryOf, modelOptionsOf } from './job-layout.ts';
 import type { Batches, BatchSpec, MemoryFacts, PlanKind } from './plan-kind.ts';
 import { placeRows } from './row-placement.ts';
@@ -35,6 +37,16 @@ export const rows: Batches = {
     numNodes * storedTokens(propagation) * tokenBytes(propagation, numFeatures),
 };
 
+/** The same where items are pairs of nodes, whose graph says which of them are linked. */
+export const rowsOfLinks: Batches = {
+  ...rows,
+  topologyBytes: ({ memory }) => memory.topologyBytes,
+  // A question's pairs are scored by rows that stay until then.
+  predictionBytes: (spec, layout, { native, counts }, nodes) =>
+    layout.memory.rowChunkBytes +
+    predictionSizesOf(native, layout, { spec, counts, nodes }).workBytes,
+};
+
 /** The parts of a spec that say which rows are read. */
 export type RowSpec = BatchSpec & Pick<JobSpec, 'resources'>;
 
@@ -48,19 +60,24 @@ export function rowPlanOf(
   spec: RowSpec,
   { native, counts, hostBytes, deviceBytes }: RowPlanFacts,
 ): RowPlan {
-  const { numFeatures, train, val, test } = counts;
+  const { numFeatures, numNodes, train, val, test } = counts;
   const { propagation, training, resources } = spec;
   const tokens = readTokens(spec);
   const rowBytes = tokenBytes(propagation, numFeatures);
-  const bytes = (train + val + test) * tokens * rowBytes;
+  const isOfLinks = reads({ task: spec.task }, 'links');
+  const numRows = isOfLinks ? numNodes : train + val + test;
+  const bytes = numRows * tokens * rowBytes;
   const facts = { bytes, trainBytes: train * tokens * rowBytes, rowBytes, hostBytes };
   const { batchSize } = training;
   const bounds = [deviceBytes, resources.deviceMemoryBytes].filter((bound) => bound > 0);
   const model = modelOptionsOf(kind, spec, counts);
   const sizes = { parameterFloats: 0, slotBytes: 0 };
   const { rowDeviceBytes } = jobMemoryOf(native, { spec, counts, model }, sizes);
+  // Rows of pairs lie anywhere, which no device was taught to gather.
   const device =
-    deviceBytes === 0 ? null : { freeBytes: Math.min(...bounds), workBytes: rowDeviceBytes };
+    deviceBytes === 0 || isOfLinks
+      ? null
+      : { freeBytes: Math.min(...bounds), workBytes: rowDeviceBytes };
   const forcedTier = resources.rowsFrom === 'AUTO' ? null : resources.rowsFrom;
   return { ...placeRows({ ...facts, batchSize, forcedTier, device }), bytes };
 }

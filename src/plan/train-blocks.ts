@@ -59,7 +59,8 @@ function crewOf({ resources: { devices }, placement }: JobSpec): Crew {
   };
 }
 
-function evaluationParts(
+/** Memory of exact evaluations, and of what they rank. */
+export function evaluationParts(
   spec: JobSpec,
   layout: JobLayout,
   { native, counts }: MemoryFacts,

@@ -2,7 +2,13 @@ import type { MemoryPart } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { cacheParts, parameterPart, queuePart } from './memory-parts.ts';
 import { pinnedOf } from './pinned-plan.ts';
-import { type JobLayout, noLinks, type PlanKind } from './plan-kind.ts';
+import {
+  type JobLayout,
+  type MemoryFacts,
+  noLinks,
+  type OwnMemory,
+  type PlanKind,
+} from './plan-kind.ts';
 import { judgedNodes } from './ranking.ts';
 import { rowPlanOf, rows } from './rows.ts';
 
@@ -16,18 +22,26 @@ export const trainRows: PlanKind = {
   crew: ({ resources }) => ({ samplers: 0, trainers: resources.devices }),
   pinned: pinnedOf,
 
-  ownMemory(spec, layout, facts) {
-    const plan = rowPlanOf(trainRows, spec, facts);
-    const parts = [
-      workPart(spec, layout),
-      ...(plan.tier === 'DISK' ? [stagedPart(spec, layout)] : []),
-      ...cacheParts(spec, facts.counts, trainRows.crew(spec)),
-      parameterPart(spec, layout),
-      queuePart(rows, spec, layout, facts),
-    ];
-    return { parts, rows: plan, inference: null };
-  },
+  ownMemory: (...job) => rowPartsOf(trainRows, ...job),
 };
+
+/** What training on rows takes, whatever its items are. */
+export function rowPartsOf(
+  kind: PlanKind,
+  spec: JobSpec,
+  layout: JobLayout,
+  facts: MemoryFacts,
+): OwnMemory {
+  const plan = rowPlanOf(kind, spec, facts);
+  const parts = [
+    workPart(spec, layout),
+    ...(plan.tier === 'DISK' ? [stagedPart(spec, layout)] : []),
+    ...cacheParts(spec, facts.counts, kind.crew(spec)),
+    parameterPart(spec, layout),
+    queuePart(kind.batches, spec, layout, facts),
+  ];
+  return { parts, rows: plan, inference: null };
+}
 
 /** Batches that were read, and all that is computed from one. */
 function workPart({ resources }: JobSpec, { memory }: JobLayout): MemoryPart {

@@ -8,6 +8,7 @@ import type {
   MessageGraphCounts,
   MessageGraphOptions,
 } from '../native/contract.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
 import { runTask, type TaskOptions } from '../supervisor/supervisor.ts';
 import type { DataWitness } from './data-witness.ts';
 
@@ -33,6 +34,18 @@ const madeNames = [
   ...(['links_train.npy', 'links_val.npy', 'links_test.npy'] as const),
 ];
 const negativeNames = ['links_val_negatives.npy', 'links_test_negatives.npy'];
+
+/** How a job's links are split, in native terms. */
+export function splitOfLinks({ split, targets }: JobSpec['links']): MessageGraphOptions {
+  const { validation, test, randomSeed } = split;
+  const given = targets === 'DATASET';
+  return { validation, test, randomSeed: BigInt(randomSeed), keepVal: false, given };
+}
+
+/** What tells a job's graph of messages from other graphs of its dataset. */
+export function graphKeyOf(links: JobSpec['links']): string {
+  return keyOf(splitOfLinks(links));
+}
 
 /** Rejects with a TaskError: SPEC_INVALID where a side of the split has no link. */
 export async function prepareMessageGraph(

@@ -12,7 +12,7 @@ export {
   loadDataset,
   loadFeatures,
 } from './load-dataset.ts';
-export { type MessageGraph, prepareMessageGraph } from './message-graph.ts';
+export { type MessageGraph, prepareMessageGraph, splitOfLinks } from './message-graph.ts';
 export { ModelProbe } from './model-probe.ts';
 export type {
   GivenMoments,
@@ -22,6 +22,7 @@ export type {
   PropagationRequest,
 } from './propagation-types.ts';
 export { idOf, Propagations, tokensOf } from './propagations.ts';
+export { rowSource, trainedSource } from './row-source.ts';
 export {
   foldMoments,
   foldProblem,

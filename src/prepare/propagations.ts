@@ -163,7 +163,7 @@ export class Propagations implements PropagationMaker {
   }
 
   async #run(
-    { source, dataset, memoryBytes, derivedFolder, given }: PropagationRequest,
+    { source, dataset, graph, memoryBytes, derivedFolder, given }: PropagationRequest,
     path: string,
     task: PropagationTask,
     watch: PropagationWatch,
@@ -173,7 +173,8 @@ export class Propagations implements PropagationMaker {
     const { datasetDigest } = source;
     const moments = given?.features ?? null;
     const features = { dataset, datasetDigest, standardizedFolder, moments };
-    const location = await loadFeatures(this.#options.witness, features, task);
+    const own = await loadFeatures(this.#options.witness, features, task);
+    const location = { ...(graph ?? own), featuresPath: own.featuresPath };
     // Native code removes what it does not know.
     const folder = join(path, 'rows');
     makeFolder(folder);
@@ -332,10 +333,11 @@ export function tokensOf({ operators, hops }: PropagationSpec): readonly string[
 
 /** The id of what `source` makes. */
 export function idOf(source: PropagationSource): string {
-  const { datasetDigest, propagation, standardize, allNodes, moments } = source;
+  const { datasetDigest, propagation, standardize, allNodes, graph, moments } = source;
   const decisive = {
     ...{ version: 1, datasetDigest, standardize },
     ...(allNodes === true ? { allNodes } : {}),
+    ...(graph === undefined ? {} : { graph }),
     ...(moments === undefined ? {} : { moments }),
     propagation,
   };

@@ -14,6 +14,8 @@ export interface PropagationSource {
   readonly standardize: boolean;
   /** Rows of all nodes, in the order of ids: what inference takes. */
   readonly allNodes?: boolean;
+  /** What tells the graph of messages of a job of links from the dataset's own. */
+  readonly graph?: string;
   /** Digest of another dataset's moments that features and rows are standardised by. */
   readonly moments?: string;
 }

@@ -10,6 +10,7 @@ import {
   type Moments,
   type MomentsFile,
   momentsPath,
+  trainedSource,
 } from '../prepare/prepare.ts';
 import type { JobResult } from '../records/job-record.ts';
 import type { PropagationSource } from '../records/propagation-record.ts';
@@ -100,10 +101,7 @@ export class JobInference {
     const { input, propagations } = this.#context;
     const { spec, inferenceFolder } = input;
     const { inDim, moments } = this.#model;
-    const source = {
-      ...{ dataset: spec.dataset, datasetDigest: spec.inference.trainedOn },
-      ...{ propagation: spec.propagation, standardize: spec.features.standardize === 'ON' },
-    };
+    const source = trainedSource(spec, spec.inference.trainedOn);
     const tokens = moments?.tokens ?? (await propagations.moments(source, inDim));
     if (tokens === null) {
       throw new GnndError(

@@ -1,5 +1,6 @@
 import { basename, join } from 'node:path';
-import type { PropagationRequest } from '../prepare/prepare.ts';
+import type { DatasetLocation } from '../native/contract.ts';
+import { type PropagationRequest, rowSource } from '../prepare/prepare.ts';
 import { timed } from '../supervisor/supervisor.ts';
 import type { WorkContext } from './context.ts';
 import {
@@ -26,28 +27,36 @@ export class Rows implements WorkInput {
 
   async prepare(sizes: Sizes, trained: TrainedMoments | null): Promise<Prepared> {
     await this.#check.check([]);
-    const propagate = () => {
-      const making = this.#make(trained);
-      this.#making = making.catch(() => {});
-      return making;
-    };
-    const rowsFolder = await timed(this.#context, 'propagate', propagate);
+    const rowsFolder = await this.propagated(trained, null);
     const dataset = { ...this.#context.input.dataset, featuresPath: '' };
     return { ...sizes, dataset, topologyFds: new Map(), ...ownGraph, rowsFolder };
   }
 
-  /** The folder of the rows; rejects as `Propagations.make` does. */
-  async #make(trained: TrainedMoments | null): Promise<string> {
+  /**
+   * The folder of the rows, propagated along another graph than the dataset's own where there is
+   * one; rejects as `Propagations.make` does.
+   */
+  propagated(trained: TrainedMoments | null, graph: PropagatedAlong | null): Promise<string> {
+    return timed(this.#context, 'propagate', () => {
+      const making = this.#make(trained, graph);
+      this.#making = making.catch(() => {});
+      return making;
+    });
+  }
+
+  async #make(trained: TrainedMoments | null, graph: PropagatedAlong | null): Promise<string> {
     const { input, native, propagations, log } = this.#context;
-    const { spec, dataset, datasetDigest, devices } = input;
+    const { dataset, datasetDigest, devices } = input;
     const cores = [...new Set(devices.flatMap((device) => device.cores))];
     const request: PropagationRequest = {
       source: {
-        ...{ dataset: basename(dataset.folder), datasetDigest },
-        ...{ propagation: spec.propagation, standardize: spec.features.standardize === 'ON' },
+        ...rowSource(input.spec, datasetDigest),
+        dataset: basename(dataset.folder),
+        ...(graph === null ? {} : { allNodes: true, graph: graph.key }),
         ...(await trained?.rowSource()),
       },
       dataset,
+      ...(graph === null ? {} : { graph: graph.location }),
       memoryBytes: Math.floor(memoryShare * input.hostBytes),
       derivedFolder: input.cacheFolder,
       ...(trained === null ? {} : { given: await trained.givenMoments() }),
@@ -82,6 +91,12 @@ export class Rows implements WorkInput {
   close(): void {
     this.#release();
   }
+}
+
+/** A graph of the dataset's nodes, and what tells it from others. */
+export interface PropagatedAlong {
+  readonly location: DatasetLocation;
+  readonly key: string;
 }
 
 /** Share of the host's memory for a propagation, before anything else of the job takes any. */

@@ -4,14 +4,23 @@ import {
   type JobLayout,
   layoutOf,
   type PlanKind,
+  rowsOfLinks,
+  trainLinkRows,
   trainLinks,
 } from '../plan/plan.ts';
-import { type DeriveGraph, type MessageGraph, prepareMessageGraph } from '../prepare/prepare.ts';
+import {
+  type DeriveGraph,
+  type MessageGraph,
+  prepareMessageGraph,
+  splitOfLinks,
+} from '../prepare/prepare.ts';
 import { reads } from '../spec/spec-parts.ts';
 import { timed } from '../supervisor/supervisor.ts';
 import { type BlockGraph, Blocks } from './blocks.ts';
 import type { WorkContext } from './context.ts';
+import { LinkRows } from './link-rows.ts';
 import { TrainBlocksAttempt } from './train-blocks.ts';
+import { TrainRowsAttempt } from './train-rows.ts';
 
 /** An attempt at training on links: on blocks of the graph without those that it is judged by. */
 export class TrainLinksAttempt extends TrainBlocksAttempt {
@@ -20,14 +29,31 @@ export class TrainLinksAttempt extends TrainBlocksAttempt {
   }
 }
 
+/** The same by a model over rows. */
+export class TrainLinkRowsAttempt extends TrainRowsAttempt {
+  constructor(context: WorkContext) {
+    const graph = new LinksGraph(context, trainLinkRows);
+    super(context, trainLinkRows, new LinkRows(context, graph));
+  }
+}
+
 /**
  * What an inference with a model of links reads: of the dataset that it was trained on the graph
  * that its test was told by, and of another, which has no such sides, the graph as it is.
  */
 export function linksToInfer(context: WorkContext): Blocks {
+  return new Blocks(context, trainedGraph(context, infer(blocks)));
+}
+
+/** The same for a model over rows. */
+export function linkRowsToInfer(context: WorkContext): LinkRows {
+  return new LinkRows(context, trainedGraph(context, infer(rowsOfLinks)));
+}
+
+function trainedGraph(context: WorkContext, kind: PlanKind): LinksGraph | null {
   const { spec, datasetDigest } = context.input;
   const isElsewhere = spec.inference.trainedOn !== datasetDigest;
-  return new Blocks(context, isElsewhere ? null : new LinksGraph(context, infer(blocks)));
+  return isElsewhere ? null : new LinksGraph(context, kind);
 }
 
 /**
@@ -48,19 +74,12 @@ class LinksGraph implements BlockGraph {
   readonly derive: DeriveGraph = async (dataset, task) => {
     const { input, witness, log } = this.#context;
     const { datasetDigest, cacheFolder: folder, spec } = input;
-    const { targets, messagesAtTest } = spec.links;
-    const { validation, test, randomSeed } = spec.links.split;
-    const split = {
-      validation,
-      test,
-      randomSeed: BigInt(randomSeed),
-      given: targets === 'DATASET',
-    };
+    const split = splitOfLinks(spec.links);
     const make = (keepVal: boolean) => {
       const request = { dataset, datasetDigest, split: { ...split, keepVal }, folder, witness };
       return timed(this.#context, 'split links', () => prepareMessageGraph(request, task));
     };
-    const isWider = messagesAtTest === 'TRAIN_VAL';
+    const isWider = spec.links.messagesAtTest === 'TRAIN_VAL';
     const trains = reads(spec, 'training');
     this.#graph = await make(isWider && !trains);
     this.#testGraph = isWider && trains ? await make(true) : null;

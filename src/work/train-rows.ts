@@ -1,7 +1,7 @@
-import { trainRows } from '../plan/plan.ts';
+import { type PlanKind, trainRows } from '../plan/plan.ts';
 import type { ScheduledWork } from '../scheduler/request.ts';
 import type { WorkContext } from './context.ts';
-import { untried } from './preparation.ts';
+import { untried, type WorkInput } from './preparation.ts';
 import { Rows } from './rows.ts';
 import { modelFinalizeMs, TrainingAttempt } from './training.ts';
 
@@ -12,8 +12,12 @@ export const trainRowsSchedule: ScheduledWork = {
 
 /** An attempt at training on rows, which nobody samples: there is nothing to rank or to try. */
 export class TrainRowsAttempt extends TrainingAttempt {
-  constructor(context: WorkContext) {
-    super(context, trainRows, new Rows(context));
+  constructor(
+    context: WorkContext,
+    plan: PlanKind = trainRows,
+    input: WorkInput = new Rows(context),
+  ) {
+    super(context, plan, input);
   }
 
   trial(): never {

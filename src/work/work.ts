@@ -13,8 +13,10 @@ import {
   type RowSpec,
   rowPlanOf,
   rows,
+  rowsOfLinks,
   type SizesAddon,
   trainBlocks,
+  trainLinkRows,
   trainLinks,
   trainRows,
 } from '../plan/plan.ts';
@@ -30,7 +32,12 @@ import { LoadAttempt, loadSchedule } from './load.ts';
 import type { WorkInput } from './preparation.ts';
 import { Rows } from './rows.ts';
 import { TrainBlocksAttempt, trainBlocksSchedule } from './train-blocks.ts';
-import { linksToInfer, TrainLinksAttempt } from './train-links.ts';
+import {
+  linkRowsToInfer,
+  linksToInfer,
+  TrainLinkRowsAttempt,
+  TrainLinksAttempt,
+} from './train-links.ts';
 import { TrainRowsAttempt, trainRowsSchedule } from './train-rows.ts';
 
 /** What a job does: it trains on blocks, links or rows, predicts with a model, or lends. */
@@ -62,6 +69,12 @@ const trainingOnLinks: Kind = {
   attempt: (context) => new TrainLinksAttempt(context),
 };
 
+const trainingOnLinkRows: Kind = {
+  plan: trainLinkRows,
+  schedule: trainRowsSchedule,
+  attempt: (context) => new TrainLinkRowsAttempt(context),
+};
+
 const trainingOnRows: Kind = {
   plan: trainRows,
   schedule: trainRowsSchedule,
@@ -82,6 +95,7 @@ function inferring(batches: Batches, inputOf: (context: WorkContext) => WorkInpu
 
 const inferringBlocks = inferring(blocks, (context) => new Blocks(context));
 const inferringOnLinks = inferring(blocks, linksToInfer);
+const inferringOnLinkRows = inferring(rowsOfLinks, linkRowsToInfer);
 const inferringRows = inferring(rows, (context) => new Rows(context));
 
 /** Attempts, crews, plans and the scheduler ask the work; nothing else asks what a job does. */
@@ -106,9 +120,9 @@ function chosen({ kind, task, model }: Pick<JobSpec, 'kind' | 'task' | 'model'>)
   const isOnRows = reads({ model }, 'propagation');
   const isOfLinks = reads({ kind, task }, 'links');
   if (!reads({ kind }, 'training')) {
-    if (isOfLinks) return inferringOnLinks;
+    if (isOfLinks) return isOnRows ? inferringOnLinkRows : inferringOnLinks;
     return isOnRows ? inferringRows : inferringBlocks;
   }
-  if (isOfLinks) return trainingOnLinks;
+  if (isOfLinks) return isOnRows ? trainingOnLinkRows : trainingOnLinks;
   return isOnRows ? trainingOnRows : training;
 }

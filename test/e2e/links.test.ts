@@ -9,12 +9,12 @@ import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { JobTask, LinkExclusion, MessagesAtTest } from '../../src/api/gen/gnnd/v1/links_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
+import { chanceGraph } from '../support/chance-graph.ts';
 import { modelsOf, type SpecInit } from '../support/crews.ts';
 import { TestDaemon } from '../support/daemon.ts';
-import { randomOf } from '../support/random.ts';
 import { refusalOf } from '../support/refusal.ts';
 import { createTestIo } from '../unit/cli/test-io.ts';
-import { folderOf, int64, npy } from '../unit/datasets/workbench.ts';
+import { folderOf, int64 } from '../unit/datasets/workbench.ts';
 
 /** Links from a graph to metrics, and that no model can read them off its edges. */
 
@@ -127,26 +127,6 @@ describe('citations', () => {
     await expect(gnnctl('job', 'report', 'citations')).rejects.toThrow(/has learnt links/);
   });
 });
-
-/** Edges by chance, each in both directions, and features by chance: nothing follows from them. */
-function chanceGraph(numNodes: number, numPairs: number, columns: number): string {
-  const random = randomOf(11);
-  const seen = new Set<number>();
-  while (seen.size < numPairs) {
-    const [one, other] = [random.integer(0, numNodes - 1), random.integer(0, numNodes - 1)];
-    if (one < other) seen.add(one * numNodes + other);
-  }
-  const pairs = [...seen].map((key) => [Math.floor(key / numNodes), key % numNodes] as const);
-  const both = pairs.flatMap(([one, other]) => [[one, other] as const, [other, one] as const]);
-  const sources = both.map(([source]) => source);
-  const targets = both.map(([, target]) => target);
-  const ends = BigInt64Array.from([...sources, ...targets], BigInt);
-  const values = Float32Array.from({ length: numNodes * columns }, () => random.unit() - 0.5);
-  return folderOf({
-    'edge_index.npy': npy('int64', [2, sources.length], ends),
-    'features.npy': npy('float32', [numNodes, columns], values),
-  });
-}
 
 describe('a graph by chance', () => {
   const training = { epochs: 10, batchSize: 1024, randomSeed: 1n };

@@ -163,13 +163,12 @@ void AddHead(const ModelSpec& spec, LinkHead head, ParameterManifest* manifest) 
 
 Result<ParameterManifest> ManifestOf(const ModelSpec& spec) {
   if (Status status = CheckSpec(spec); !status.ok()) return status;
-  if (TakesRows(spec.type)) {
-    ParameterManifest rows;
-    AddRowTensors(spec, &rows);
-    return rows;
-  }
   ParameterManifest manifest;
-  for (uint32_t layer = 0; layer < spec.num_layers; ++layer) AddLayer(spec, layer, &manifest);
+  if (TakesRows(spec.type)) {
+    AddRowTensors(spec, &manifest);
+  } else {
+    for (uint32_t layer = 0; layer < spec.num_layers; ++layer) AddLayer(spec, layer, &manifest);
+  }
   if (!spec.head) return manifest;
   for (ParameterTensor& tensor : manifest.tensors) tensor.fan = kFansOfScoredRows * tensor.cols;
   AddHead(spec, *spec.head, &manifest);

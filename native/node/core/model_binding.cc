@@ -104,6 +104,20 @@ uint64_t TopologySize(const DatasetCounts& counts, bool alias) {
 
 Result<ParameterManifest> Manifest(const ModelOptions& model) { return ManifestOf(model); }
 
+// Of a model over rows whose head scores pairs: first the rows of nodes, which stay until the pairs
+// of them are done.
+EvaluationSizes SizesOfRowPairs(const EvaluationSizesOptions& options, uint64_t ranks) {
+  const DatasetCounts& counts = options.counts;
+  const ModelSpec& spec = options.model;
+  const uint64_t chunks =
+      std::max<uint64_t>((counts.num_nodes + kRowsOfChunk - 1) / kRowsOfChunk,
+                         options.asked ? MaxPairChunks() : 0);
+  constexpr uint64_t kPhases = 2;
+  const uint64_t scratch = counts.num_nodes * spec.out_dim * sizeof(float);
+  return {(kPhases + ranks) * chunks, scratch, 0,
+          EvalWorkBytes(spec, counts.num_nodes, counts.val + counts.test)};
+}
+
 Result<EvaluationSizes> SizesOf(const EvaluationSizesOptions& options) {
   const DatasetCounts& counts = options.counts;
   ModelSpec spec = options.model;
@@ -113,6 +127,7 @@ Result<EvaluationSizes> SizesOf(const EvaluationSizesOptions& options) {
   }
   const uint64_t ranks = options.ranked ? 1 : 0;
   if (TakesRows(spec.type)) {
+    if (spec.head) return SizesOfRowPairs(options, ranks);
     // Evaluation reads rows from their files: nothing is kept between evaluations.
     const uint64_t most = std::max(counts.val, counts.test);
     return EvaluationSizes{(ranks + 1) * ((most + kRowsOfChunk - 1) / kRowsOfChunk), 0, 0, 0};

@@ -10,6 +10,7 @@
 #include "core/feature/hot_order.h"
 #include "core/graph/npy.h"
 #include "core/graph/topology.h"
+#include "node/core/sample_work.h"
 #include "node/opened_device.h"
 #include "node/tables.h"
 #include "node/train/bindings.h"
@@ -281,7 +282,63 @@ Result<RowsToPredict> RowsToPredictOf(const PredictionOptions& prediction,
   return rows;
 }
 
-// Runs a Trainer of models over rows, which needs neither the graph nor its features.
+// What a Trainer of links computes: nothing in the inference of rows alone.
+Result<LinkUse> LinkUseOf(const TrainerOptions& options, bool ranks, LinkFiles* files) {
+  LinkUse use;
+  use.symmetric = options.sampling.links.symmetric;
+  const PredictionOptions& prediction = options.prediction;
+  if (!prediction.place.folder.empty()) {
+    use.question = prediction.question.own;
+    GNND_TRY(files->ReadAsked({prediction.place.folder, options.dataset.folder,
+                               prediction.question.among, options.sampling.links.given},
+                              &use.question));
+    return use;
+  }
+  use.loss = options.links.loss;
+  use.negatives = options.links.negatives;
+  use.count = options.links.count;
+  use.decides = options.evaluation.decides;
+  use.ranks = ranks;
+  GNND_TRY(files->ReadEvaluated(options.dataset.folder, &use));
+  if (!options.links.test_folder.empty()) {
+    DatasetCounts counts = options.dataset.counts;
+    counts.num_edges = options.links.test_edges;
+    GNND_TRY(files->ReadTestMessages(options.links.test_folder, counts, &use));
+  }
+  return use;
+}
+
+// The links that a Trainer of models over rows learns, or is asked for, and their graph.
+struct RowLinkFiles {
+  std::optional<Dataset> dataset;
+  std::optional<Topology> topology;
+  TrainingLinks train;
+  LinkFiles evaluated;
+  LinkUse use;
+
+  Result<std::optional<RowLinks>> Open(const TrainerOptions& options, bool ranks) {
+    std::optional<RowLinks> links;
+    if (!options.model.head) return links;
+    use = GNND_VALUE(LinkUseOf(options, ranks, &evaluated));
+    const bool predicts = !options.prediction.place.folder.empty();
+    if (predicts && use.question.asks == LinkAsks::kNothing) return links;
+    const DatasetLocation& at = options.dataset;
+    dataset = GNND_VALUE(Dataset::Open(at.folder, at.counts, at.features_path));
+    topology = GNND_VALUE(Topology::Attach(options.topology_fd, *dataset));
+    links.emplace();
+    links->batches = options.sampling.links;
+    if (!predicts) {
+      train = GNND_VALUE(TrainingLinks::Open(at.folder, links->batches));
+      links->train = train.values();
+    }
+    links->topology = topology->view();
+    links->use = &use;
+    return links;
+  }
+};
+
+// Runs a Trainer of models over rows, which needs neither the graph nor its features, unless links
+// are learnt.
 Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kSlotsReadOnly));
   // Predictions are computed in the host's memory.
@@ -311,6 +368,10 @@ Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   rows.tier = options.rows.tier;
   rows.device_splits = options.rows.device_splits;
   rows.device = opened.device.get();
+  RowLinkFiles files;
+  rows.links = GNND_VALUE(files.Open(options, rows.ranks));
+  // Descriptor 0 means that there is no scratch.
+  if (options.evaluation.scratch_fd != 0) rows.scratch_fd = options.evaluation.scratch_fd;
   std::unique_ptr<TorchWork> work = GNND_VALUE(TorchWork::Create(rows));
   return RunTrainerLoop(segment, options.executor, *work, options.prefetch);
 }
@@ -338,32 +399,6 @@ Result<HostTier> AttachHostTier(int fd, const RowTable& features, const Registra
                                    why));
   }
   return tier;
-}
-
-// What a Trainer of links computes: nothing in the inference of rows alone.
-Result<LinkUse> LinkUseOf(const TrainerOptions& options, bool ranks, LinkFiles* files) {
-  LinkUse use;
-  use.symmetric = options.sampling.links.symmetric;
-  const PredictionOptions& prediction = options.prediction;
-  if (!prediction.place.folder.empty()) {
-    use.question = prediction.question.own;
-    GNND_TRY(files->ReadAsked({prediction.place.folder, options.dataset.folder,
-                               prediction.question.among, options.sampling.links.given},
-                              &use.question));
-    return use;
-  }
-  use.loss = options.links.loss;
-  use.negatives = options.links.negatives;
-  use.count = options.links.count;
-  use.decides = options.evaluation.decides;
-  use.ranks = ranks;
-  GNND_TRY(files->ReadEvaluated(options.dataset.folder, &use));
-  if (!options.links.test_folder.empty()) {
-    DatasetCounts counts = options.dataset.counts;
-    counts.num_edges = options.links.test_edges;
-    GNND_TRY(files->ReadTestMessages(options.links.test_folder, counts, &use));
-  }
-  return use;
 }
 
 Result<LoopEnd> RunTrainer(const TrainerOptions& options) {

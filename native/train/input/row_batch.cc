@@ -110,7 +110,8 @@ void RowBatchReader::ReadTargets(RowBuffer* buffer) const {
   const RowFiles& files = input_.files;
   buffer->nodes.resize(buffer->rows.size());
   const bool classifies = !files.targets.labels.empty();
-  if (!classifies) files.targets.Read(buffer->rows, &buffer->targets);
+  const bool learns_nodes = !input_.options.model.head;
+  if (learns_nodes && !classifies) files.targets.Read(buffer->rows, &buffer->targets);
   buffer->targets.labels.resize(classifies ? buffer->rows.size() : 0);
   const auto count = static_cast<uint32_t>(buffer->rows.size());
   ParallelRows(count, kGrainDraws, [&](uint32_t begin, uint32_t end) {

@@ -22,6 +22,9 @@ Status ReadTargets(const RowsOptions& options, uint64_t rows, RowFiles* files) {
   targets->width = options.model.out_dim;
   targets->decides = options.decides;
   targets->ranks = options.ranks;
+  // A head's model knows of no node what it could be told.
+  if (options.model.head) return Status::Ok();
+  files->labels = GNND_VALUE(NpyArray::Open(options.folder + "/" + kLabelsFile));
   return TaskOf(options.task).Bind(files->labels, rows, targets);
 }
 
@@ -50,7 +53,9 @@ Result<RowFiles> OpenRowFiles(const RowsOptions& options) {
   const ModelSpec& model = options.model;
   const bool predicts = !options.predictions.folder.empty();
   const uint64_t labelled = options.train + options.val + options.test;
-  const uint64_t rows = options.predicted.num_nodes > 0 ? options.predicted.num_nodes : labelled;
+  const uint64_t rows = options.links                      ? options.links->topology.num_nodes()
+                        : options.predicted.num_nodes > 0 ? options.predicted.num_nodes
+                                                          : labelled;
   RowFiles files;
   RowReaderOptions reader;
   reader.paths = TokenPaths(options);
@@ -61,12 +66,17 @@ Result<RowFiles> OpenRowFiles(const RowsOptions& options) {
   reader.most_rows = StretchRows(options);
   // A batch may begin and end within chunks, and contain the short chunk.
   reader.most_runs = options.batch_size / std::max(1U, options.chunk) + 3;
+  if (options.links) {
+    // A batch's rows, and those of a chunk of an evaluation, lie anywhere.
+    reader.most_rows =
+        std::max(reader.most_rows, options.links->batches.MaxSeeds(options.batch_size));
+    reader.most_runs = reader.most_rows;
+  }
   files.tokens = GNND_VALUE(OpenRows(reader));
   files.nodes = GNND_VALUE(NpyArray::Open(options.folder + "/" + kNodesFile));
-  files.labels = GNND_VALUE(NpyArray::Open(options.folder + "/" + kLabelsFile));
   GNND_TRY(files.nodes.Expect({NpyType::kUint32}, {rows}));
   GNND_TRY(ReadTargets(options, rows, &files));
-  for (uint64_t row = 0; row < rows && !predicts; ++row) {
+  for (uint64_t row = 0; row < rows && !predicts && !model.head; ++row) {
     if (files.targets.Has(row)) continue;
     return Status(Code::kDatasetCorrupt,
                   "labels.npy: row " + std::to_string(row) + " has " + files.targets.what());

@@ -17,7 +17,7 @@ namespace gnnd {
 struct RowFiles {
   std::unique_ptr<RowReader> tokens;  // all hops; for SGC the last alone
   NpyArray nodes;
-  NpyArray labels;      // format by the task
+  NpyArray labels;      // format by the task; of a model with a head none
   NodeTargets targets;  // targets of the rows
 };
 

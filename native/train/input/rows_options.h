@@ -1,17 +1,32 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "core/device/device.h"
 #include "core/executor/prediction_place.h"
 #include "core/feature/row_reader.h"
+#include "core/graph/topology_view.h"
+#include "core/item/links.h"
 #include "core/kernels/optimizer.h"
 #include "core/model/model_spec.h"
 #include "train/tasks/node_targets.h"
 #include "train/tasks/row_targets.h"
 
 namespace gnnd {
+
+struct LinkUse;
+
+// What is learnt where items are links of nodes whose rows were propagated: rows are those of all
+// nodes then, in the order of ids. All is borrowed.
+struct RowLinks {
+  LinkOptions batches;                // their links and negatives; no edge is drawn to leave out
+  std::span<const uint32_t> train{};  // [batches.count, 2], as LinkSeeds takes them
+  TopologyView topology;              // along whose edges features were propagated
+  const LinkUse* use = nullptr;
+};
 
 // The rows that a device holds if it is the rows' tier; the others come from the host's memory.
 enum class DeviceSplits : uint32_t { kAll = 0, kTrain = 1 };
@@ -32,6 +47,12 @@ struct RowsOptions {
   ClassWeighting weighting;
   uint32_t batch_size = 1;
   uint32_t chunk = 1;  // rows that stay together in the epoch's order (core/draw/row_order.h)
+
+  // If links are learnt, or asked for: `train`, `val`, `test`, `task` and `chunk` are not read then.
+  std::optional<RowLinks> links;
+  // The file of rows that Trainers share for what is done with pairs of them (EvalScratch),
+  // [nodes, model.out_dim]; -1: private memory.
+  int scratch_fd = -1;
 
   // Inference: evaluations of validation rows predict these instead and need no label; test rows
   // are not evaluated.

@@ -8,9 +8,7 @@
 #include "train/evaluate/eval_outcome.h"
 #include "train/evaluate/exact_evaluator.h"
 #include "train/evaluate/link_evaluator.h"
-#include "train/evaluate/link_ranking.h"
-#include "train/evaluate/nearest.h"
-#include "train/evaluate/pair_scores.h"
+#include "train/evaluate/pairs_of.h"
 #include "train/evaluate/sampled_evaluator.h"
 #include "train/evaluate/script_eval_layer.h"
 #include "train/input/link_use.h"
@@ -122,39 +120,15 @@ Result<std::unique_ptr<Judging>> ChooseTask(BlockBase* base) {
   return std::unique_ptr<Judging>(std::make_unique<NodeJudging>(options.targets));
 }
 
-// What is done with pairs of the nodes' rows.
-Status ChoosePairs(BlockBase* base) {
-  const TrainOptions& options = base->input.options;
-  if (options.links == nullptr) return Status::Ok();
-  const LinkUse& use = *options.links;
-  const ModelSpec& spec = base->model->model().spec;
-  const std::string& folder = options.predictions.folder;
-  switch (use.question.asks) {
-    case LinkAsks::kNothing:
-      base->pairs = std::make_unique<LinkRanking>(use, options.topology, spec, options.random_seed);
-      break;
-    case LinkAsks::kScores: {
-      auto scores =
-          GNND_VALUE(PairScores::Open(use.question, spec, options.topology.num_nodes(), folder));
-      base->files = scores->files();
-      base->pairs = std::move(scores);
-      break;
-    }
-    case LinkAsks::kNearest: {
-      const Nearest::Of of{options.predicted_nodes, options.predicts_all};
-      auto nearest = GNND_VALUE(Nearest::Open(use, options.topology, spec, of, folder));
-      base->files = nearest->files();
-      base->pairs = std::move(nearest);
-      break;
-    }
-  }
-  return Status::Ok();
-}
-
 Status ChooseOutcome(BlockBase* base) {
   const TrainOptions& options = base->input.options;
-  GNND_TRY(ChoosePairs(base));
-  if (base->pairs) {
+  if (options.links != nullptr) {
+    PairsOfRows chosen = GNND_VALUE(
+        ChoosePairs({*options.links, options.topology, base->model->model().spec,
+                     options.random_seed, {options.predicted_nodes, options.predicts_all},
+                     options.predictions.folder}));
+    base->files = std::move(chosen.files);
+    base->pairs = std::move(chosen.phase);
     base->outcome = std::make_unique<KeptRows>(*base->pairs, *base->exact);
     return Status::Ok();
   }

@@ -9,6 +9,7 @@
 #include "train/ops/pairs.h"
 #include "train/ops/parallel.h"
 #include "train/work/block_task.h"
+#include "train/work/pair_task.h"
 
 namespace gnnd {
 namespace {
@@ -49,25 +50,18 @@ class HostScores {
 
 // The outputs are a row for each link: its own score and those of its negatives; or, in a batch
 // whose negatives are its destinations, those of all of them, among which its own is at its place.
-class Links final : public BlockTask {
+class Links final : public PairTask {
  public:
   Links(const Model& model, const LinkUse& use)
       : model_(model), use_(use), head_(HeadOf(*model.spec.head)) {}
 
-  Status Read(const Sample& sample, ExtractBuffer* buffer) const override {
-    buffer->seeds = TargetRows();
-    buffer->labels = nullptr;
-    if (!sample.pairs().empty()) return Status::Ok();
-    return Status(Code::kShmCorrupted, "a record of a job of links has no pairs");
-  }
-
-  at::Tensor Outputs(const Batch& batch, const at::Tensor& rows) const override {
-    const PairsView& pairs = batch.sample.pairs();
-    const LayerParameters head = ParametersOf(model_, batch.parameters, model_.spec.num_layers);
-    const HeadContext at{head, batch.workspace};
-    const at::Tensor sources = RowsAt(rows, pairs.source, batch.workspace);
+  at::Tensor Outputs(const PairRows& given, Workspace* workspace) const override {
+    const PairsView& pairs = given.pairs;
+    const LayerParameters head = ParametersOf(model_, given.parameters, model_.spec.num_layers);
+    const HeadContext at{head, workspace};
+    const at::Tensor sources = RowsAt(given.rows, pairs.source, workspace);
     if (pairs.in_batch) {
-      return head_.OfAll(at, sources, RowsAt(rows, pairs.destination, batch.workspace));
+      return head_.OfAll(at, sources, RowsAt(given.rows, pairs.destination, workspace));
     }
     std::vector<uint32_t> destinations;
     destinations.reserve(uint64_t{pairs.size()} * Columns(pairs));
@@ -77,16 +71,14 @@ class Links final : public BlockTask {
           pairs.negatives.subspan(uint64_t{link} * pairs.per_pair, pairs.per_pair);
       destinations.insert(destinations.end(), negatives.begin(), negatives.end());
     }
-    return head_.OfEach(at, sources, RowsAt(rows, destinations, batch.workspace), Columns(pairs));
+    return head_.OfEach(at, sources, RowsAt(given.rows, destinations, workspace), Columns(pairs));
   }
 
-  Status Loss(const Known& known, const at::Tensor& outputs, const at::Tensor& grad,
-              BatchReport* report) const override {
-    const PairsView& pairs = known.sample.pairs();
+  Status Loss(const PairsView& pairs, const PairOutputs& of, BatchReport* report) const override {
     const uint64_t columns = Columns(pairs);
     const std::vector<uint8_t> left_out = LeftOut(pairs);
     std::vector<double> losses(pairs.size());
-    HostScores host(outputs, grad, known.workspace);
+    HostScores host(of.outputs, of.grad, of.workspace);
     const float* const scores = host.scores();
     float* const slopes = host.grad();
     ParallelRows(pairs.size(), kGrainLinks, [&](uint32_t begin, uint32_t end) {
@@ -129,10 +121,37 @@ class Links final : public BlockTask {
   const PairHead& head_;
 };
 
+// Pairs of the seeds of blocks, as records list them.
+class OfBlocks final : public BlockTask {
+ public:
+  explicit OfBlocks(std::unique_ptr<PairTask> task) : task_(std::move(task)) {}
+
+  Status Read(const Sample& sample, ExtractBuffer* buffer) const override {
+    buffer->seeds = TargetRows();
+    buffer->labels = nullptr;
+    if (!sample.pairs().empty()) return Status::Ok();
+    return Status(Code::kShmCorrupted, "a record of a job of links has no pairs");
+  }
+  at::Tensor Outputs(const Batch& batch, const at::Tensor& rows) const override {
+    return task_->Outputs({batch.sample.pairs(), batch.parameters, rows}, batch.workspace);
+  }
+  Status Loss(const Known& known, const at::Tensor& outputs, const at::Tensor& grad,
+              BatchReport* report) const override {
+    return task_->Loss(known.sample.pairs(), {outputs, grad, known.workspace}, report);
+  }
+
+ private:
+  std::unique_ptr<PairTask> task_;
+};
+
 }  // namespace
 
-std::unique_ptr<BlockTask> LinksOfBlocks(const Model& model, const LinkUse& use) {
+std::unique_ptr<PairTask> TaskOfPairs(const Model& model, const LinkUse& use) {
   return std::make_unique<Links>(model, use);
+}
+
+std::unique_ptr<BlockTask> LinksOfBlocks(const Model& model, const LinkUse& use) {
+  return std::make_unique<OfBlocks>(TaskOfPairs(model, use));
 }
 
 }  // namespace gnnd

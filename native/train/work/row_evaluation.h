@@ -5,6 +5,7 @@
 #include <span>
 
 #include "core/executor/prediction_files.h"
+#include "train/evaluate/pair_phase.h"
 #include "train/tasks/eval_targets.h"
 #include "train/tasks/row_targets.h"
 #include "train/work/row_batches.h"
@@ -43,6 +44,8 @@ std::unique_ptr<Evaluation> RowEvaluation(RowLogits* logits);
 // An inference writes the predictions of its targets to files.
 std::unique_ptr<Evaluation> RowInference(RowLogits* logits, RowTargets targets,
                                          std::shared_ptr<PredictionFiles> files);
+// First the rows of nodes, then what is done with pairs of them, on the host. Borrows `pairs`, too.
+std::unique_ptr<Evaluation> RowPairs(RowLogits* logits, PairPhase* pairs);
 // Finds the rows of nodes, wherever they are.
 std::unique_ptr<NodeLogits> LogitsByRows(RowLogits* logits);
 

@@ -20,7 +20,7 @@ class OnRows final : public Training {
 
   Status Extract(const Sample& sample, uint32_t number, ExtractReport* report) override {
     GNND_CHECK(sample.kind() == SampleKind::kRows);
-    UseTeamOf(ExtractThreads());
+    UseTeamOf(ExtractThreads(owner_, input_.options.threads));
     const BatchKey key = order_.KeyOf(sample.key().epoch, sample.key().batch);
     order_.RunsOf(key, &runs_);
     RowBuffer& buffer = batches_.buffer(number);
@@ -62,12 +62,6 @@ class OnRows final : public Training {
   }
 
  private:
-  // Copying needs few cores, and a whole team would take those of the batch that is computed.
-  uint32_t ExtractThreads() const {
-    const bool is_ahead = std::this_thread::get_id() != owner_;
-    return is_ahead ? (input_.options.threads + 3) / 4 : input_.options.threads;
-  }
-
   const RowInput& input_;
   ComputeSide& side_;
   RowBatches& batches_;

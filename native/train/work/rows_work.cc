@@ -9,6 +9,8 @@
 #include "core/model/manifest.h"
 #include "core/model/row_manifest.h"
 #include "train/device/device_rows.h"
+#include "train/evaluate/pairs_of.h"
+#include "train/input/link_use.h"
 #include "train/ops/torch_threads.h"
 #include "train/tasks/task.h"
 #include "train/work/compute_side.h"
@@ -37,6 +39,8 @@ struct RowsBase {
   std::unique_ptr<ComputeSide> side = std::make_unique<HostComputeSide>();
   std::unique_ptr<RowBatches> batches;
   std::unique_ptr<RowLogits> logits;
+  RowTargets targets;     // of an inference
+  PairsOfRows of_links;   // where links are learnt, or asked for
 };
 
 Status ChooseSide(RowsBase* base) {
@@ -66,17 +70,35 @@ Status ChooseTraining(RowsBase* base, WorkParts* parts) {
   return Status::Ok();
 }
 
+Status ChooseLinks(RowsBase* base, WorkParts* parts) {
+  const RowsOptions& options = base->input.options;
+  const RowLinks& links = *options.links;
+  const RowTargets& targets = base->targets;
+  base->of_links = GNND_VALUE(ChoosePairs({*links.use, links.topology, options.model,
+                                           options.random_seed, {targets.nodes, targets.are_all},
+                                           options.predictions.folder}));
+  parts->judging = std::make_unique<LinkJudging>(links.use->decides, links.use->ranks);
+  parts->evaluation = RowPairs(base->logits.get(), base->of_links.phase.get());
+  if (base->of_links.files == nullptr) {
+    parts->training = RowLinkTraining(base->input, base->side.get(), base->batches.get());
+    return Status::Ok();
+  }
+  parts->training = std::make_unique<NoTraining>();
+  parts->evaluation = std::make_unique<JournaledEvaluation>(base->of_links.files,
+                                                            std::move(parts->evaluation));
+  return Status::Ok();
+}
+
 Status ChooseInference(RowsBase* base, WorkParts* parts) {
   const RowsOptions& options = base->input.options;
-  RowTargets targets =
-      GNND_VALUE(RowTargets::Of(options.predicted, base->input.files.nodes.values<uint32_t>()));
+  RowTargets& targets = base->targets;
   RowOutputs outputs = GNND_VALUE(OutputsOf(
       options.predictions.outputs, TaskOf(options.predictions.task), WidthsOf(options.model)));
   const auto files = std::make_shared<PredictionFiles>(GNND_VALUE(PredictionFiles::Open(
       options.predictions, {targets.nodes, targets.are_all}, std::move(outputs))));
   parts->training = std::make_unique<NoTraining>();
   parts->evaluation = std::make_unique<JournaledEvaluation>(
-      files, RowInference(base->logits.get(), std::move(targets), files));
+      files, RowInference(base->logits.get(), targets, files));
   return Status::Ok();
 }
 
@@ -96,8 +118,16 @@ Result<std::unique_ptr<TorchWork>> Made(const RowsOptions& options, RowFiles fil
   parts.shared = base;
   parts.side = base->side.get();
   parts.judging = std::make_unique<NodeJudging>(base->input.files.targets);
-  GNND_TRY(Predicts(options) ? ChooseInference(base.get(), &parts)
-                             : ChooseTraining(base.get(), &parts));
+  if (Predicts(options)) {
+    base->targets =
+        GNND_VALUE(RowTargets::Of(options.predicted, base->input.files.nodes.values<uint32_t>()));
+  }
+  if (options.links) {
+    GNND_TRY(ChooseLinks(base.get(), &parts));
+  } else {
+    GNND_TRY(Predicts(options) ? ChooseInference(base.get(), &parts)
+                               : ChooseTraining(base.get(), &parts));
+  }
   parts.prediction = LogitsByRows(base->logits.get());
   return std::make_unique<TorchWork>(std::move(parts));
 }
@@ -109,8 +139,13 @@ Result<std::unique_ptr<TorchWork>> TorchWork::Create(const RowsOptions& options)
   if (auto manifest = ManifestOf(options.model); !manifest.ok()) return manifest.status();
   GNND_TRY(CheckOptimizer(options.optimizer));
   if (options.threads == 0) return Invalid("threads must be at least 1");
-  if (!Predicts(options) && (options.train == 0 || options.batch_size == 0 || options.chunk == 0)) {
-    return Invalid("train, batch_size and chunk must be at least 1");
+  const uint64_t items = options.links ? options.links->batches.count : options.train;
+  if (!Predicts(options) && (items == 0 || options.batch_size == 0 || options.chunk == 0)) {
+    return Invalid("items, batch_size and chunk must be at least 1");
+  }
+  if (options.links) {
+    if (!options.model.head) return Invalid("a model of links has no head");
+    GNND_TRY(options.links->use->Check(options.links->topology.num_nodes()));
   }
   RowFiles files = GNND_VALUE(OpenRowFiles(options));
   std::unique_ptr<TorchWork> work;

@@ -15,6 +15,7 @@ export const linksRule: Rule = (spec, facts) => {
   // An inference has those of its model's job, whichever dataset it is of.
   if (!reads({ kind }, 'training')) return;
   resolveTargets(spec, facts);
+  resolveExclusion(spec, facts);
   resolveNegatives(spec, facts);
   checkSplit(spec, facts);
   checkOthers(spec, facts);
@@ -39,6 +40,16 @@ function resolveTargets({ dataset, links }: SpecDraft, { check, context }: RuleF
     'spec.links.allow_overlap',
     `false: ${many} are edges of dataset ${dataset}, so that a model is told them; ${expected}`,
   );
+}
+
+/** Rows were propagated once, along the links of training too: no draw leaves them out. */
+function resolveExclusion({ links, model }: SpecDraft, { check, given }: RuleFacts): void {
+  if (whyUnread(model.type, 'propagation') !== null) return;
+  const asked = given.links?.exclude;
+  links.exclude = 'NONE';
+  if (asked === undefined || asked === 'NONE') return;
+  const why = `rows of a ${model.type} were propagated along all links of training`;
+  check.violate('spec.links.exclude', `${asked}: ${why}; expected NONE`);
 }
 
 /** Which negatives there are, and how many. */
@@ -93,7 +104,16 @@ function checkSplit({ links }: SpecDraft, { check, context }: RuleFacts): void {
 /** What a job has beside its links that is not computed for them. */
 function checkOthers(spec: SpecDraft, { check, context }: RuleFacts): void {
   const { links, model, sampling, history, evaluation } = spec;
-  const whyNot = whyUnread(model.type, 'sampling') ?? whyUnread(model.type, 'model.normalization');
+  // Layers that are a script's own give no row for a head.
+  const isOnRows = whyUnread(model.type, 'propagation') === null;
+  const whyNot = isOnRows ? null : whyUnread(model.type, 'model.normalization');
+  if (isOnRows && links.messagesAtTest !== 'TRAIN') {
+    const why = `rows of a ${model.type} are propagated along those of training`;
+    check.violate(
+      'spec.links.messages_at_test',
+      `${links.messagesAtTest}: ${why}; expected TRAIN`,
+    );
+  }
   if (whyNot !== null) check.violate('spec.model.type', `${model.type}: ${whyNot}`);
   if (links.exclude === 'BATCH_AFTER' && sampling.locality.maxScale > 1) {
     const why = 'weights of draws with locality are those of whole rows; expected BATCH or NONE';

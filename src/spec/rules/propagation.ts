@@ -5,7 +5,7 @@ import { resolveFields } from '../resolve-fields.ts';
 import { createSpecChecker, type SpecChecker, show } from '../spec-checker.ts';
 import { reads } from '../spec-parts.ts';
 import { areRareWords } from '../standardize.ts';
-import type { Rule } from './rule.ts';
+import type { Rule, RuleFacts } from './rule.ts';
 
 /** Resolves what is propagated for a job whose model takes rows. */
 export const propagationRule: Rule = (spec, { check, given, context }) => {
@@ -36,10 +36,27 @@ export const rowsRule: Rule = (spec, { check, given, context }) => {
     check.violate('spec.resources.rows_from', `DEVICE: ${why}; expected AUTO, HOST or DISK`);
   }
   const path = 'spec.training.row_chunk';
+  if (reads({ task: spec.task }, 'links')) return checkPairs(spec, { check, given });
   if (given.training?.rowChunk !== undefined && !check.failed(path)) return;
   const isWhole = check.violations.length === 0;
   spec.training.rowChunk = (isWhole && context.bestRowChunk?.(spec)) || 1;
 };
+
+/** Pairs are permuted, whose rows lie anywhere. */
+function checkPairs(
+  { resources, training }: SpecDraft,
+  { check, given }: Pick<RuleFacts, 'check' | 'given'>,
+): void {
+  const chunk = given.training?.rowChunk ?? 1;
+  if (chunk !== 1 && !check.failed('spec.training.row_chunk')) {
+    const why = 'rows of links lie anywhere, and none stay together';
+    check.violate('spec.training.row_chunk', `${chunk}: ${why}; expected 1`);
+  }
+  training.rowChunk = 1;
+  if (resources.rowsFrom !== 'DEVICE') return;
+  const why = "rows of links are gathered in the host's memory";
+  check.violate('spec.resources.rows_from', `DEVICE: ${why}; expected AUTO, HOST or DISK`);
+}
 
 export type PropagationInput = NonNullable<JobSpecInput['propagation']>;
 

@@ -174,6 +174,22 @@ describe('links', () => {
     });
   });
 
+  it('of rows that were propagated once leave nothing out', () => {
+    const rows = { model: { type: 'SIGN' } } as const;
+    const spec = okOf(resolve({ ...rows, resources: { devices: 1 } }));
+    expect(spec.links.exclude).toBe('NONE');
+    expect(spec.training.rowChunk).toBe(1);
+    expect(okOf(resolveJobSpec(spec, context))).toEqual(spec);
+    expect(wrongOf({ ...rows, links: { exclude: 'BATCH_AFTER' } })).toEqual({
+      'spec.links.exclude':
+        'BATCH_AFTER: rows of a SIGN were propagated along all links of training; expected NONE',
+    });
+    const chunks = { ...rows, training: { rowChunk: 8 }, resources: { devices: 1 } };
+    expect(wrongOf(chunks)).toEqual({
+      'spec.training.row_chunk': expect.stringMatching(/^8: rows of links lie anywhere/),
+    });
+  });
+
   it('of the test are told along those of validation, where that is asked for', () => {
     const links = { messagesAtTest: 'TRAIN_VAL' } as const;
     expect(okOf(resolve({ links })).links.messagesAtTest).toBe('TRAIN_VAL');
