@@ -93,6 +93,7 @@ inline constexpr auto kTable<ModelOptions> =
     Extending(kModelSpec, "ModelOptions", Field{"inDim", &ModelOptions::in_dim},
               Field{"outDim", &ModelOptions::out_dim},
               Field{"head", &ModelOptions::head, "Over pairs of rows; null: nodes are learnt."},
+              Field{"headOutputs", &ModelOptions::head_outputs, "Of each pair."},
               Field{"numOperators", &ModelOptions::num_operators, "Of rows; else 0."},
               Field{"numHops", &ModelOptions::num_hops, "Of rows; else 0."});
 

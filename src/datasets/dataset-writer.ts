@@ -32,12 +32,28 @@ export type ArrayName = keyof typeof arrayTypes;
 
 export const arrayNames = Object.keys(arrayTypes) as readonly ArrayName[];
 
-/** Arrays of a dataset that has links: uint32 [links, 2], and negatives [links, k]. */
+/** Arrays of a dataset that has links: uint32 [links, 2], negatives [links, k], and labels. */
 export const linkArrayNames = [
   ...(['links_train', 'links_val', 'links_test'] as const),
   ...(['links_val_negatives', 'links_test_negatives'] as const),
+  ...(['links_train_labels', 'links_val_labels', 'links_test_labels'] as const),
 ] as const;
 export type LinkArrayName = (typeof linkArrayNames)[number];
+
+/** Types of arrays of labels, as of nodes. */
+const labelTypes = {
+  CLASSIFICATION: 'int32',
+  MULTI_LABEL: 'uint8',
+  REGRESSION: 'float32',
+} as const satisfies Readonly<Record<DatasetTask, NpyType>>;
+
+/** What is known of each link of a side. */
+export interface LinkLabelArray {
+  readonly task: DatasetTask;
+  /** Null: a class each. */
+  readonly columns: number | null;
+  readonly values: Int32Array | Uint8Array | Float32Array;
+}
 
 /** What an importer knows that the arrays do not say. */
 export interface DatasetFacts {
@@ -81,6 +97,8 @@ export class DatasetWriter {
   readonly folder: string;
   readonly #open = new Map<ArrayName | LinkArrayName, NpyWriter>();
   readonly #written = new Map<ArrayName | LinkArrayName, NpyWritten>();
+  /** What is known of links; null: that they are some. */
+  #linkLabels: NonNullable<DatasetLinks['labels']> | null = null;
   /** Links that are edges of the graph; null: there are no links. */
   #inGraph: DatasetLinks['in_graph'] | null = null;
   #negatives = { val: 0, test: 0 };
@@ -131,6 +149,21 @@ export class DatasetWriter {
     await this.end(name);
     if (name === 'links_val_negatives') this.#negatives.val = columns;
     if (name === 'links_test_negatives') this.#negatives.test = columns;
+  }
+
+  /** Writes what is known of the links of a side, as labels of nodes are written. */
+  async writeLinkLabels(
+    name: LinkArrayName,
+    { task, columns, values }: LinkLabelArray,
+  ): Promise<void> {
+    const writer = await this.#begin(name, labelTypes[task], columns);
+    await writer.append(values);
+    await this.end(name);
+  }
+
+  /** Says how many classes, labels or numbers links have. */
+  linkLabelsOf(labels: NonNullable<DatasetLinks['labels']>): void {
+    this.#linkLabels = labels;
   }
 
   /** Says how many of the links that models are judged by are edges of the graph. */
@@ -264,6 +297,7 @@ export class DatasetWriter {
       ...{ train: rows('links_train'), val: rows('links_val'), test: rows('links_test') },
       negatives: this.#negatives,
       in_graph: inGraph,
+      ...(this.#linkLabels === null ? {} : { labels: this.#linkLabels }),
     };
   }
 

@@ -221,7 +221,7 @@ function labelConverter(
 }
 
 /** Numbers of an array as they pass by, whatever their type. */
-function labelNumbers(type: NpyType): (block: NpyValues) => ArrayLike<number> {
+export function labelNumbers(type: NpyType): (block: NpyValues) => ArrayLike<number> {
   if (type === 'float16') {
     const widen = converterOf(type, 'float32');
     return (block) => widen(block, () => undefined) as Float32Array;

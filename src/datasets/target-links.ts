@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { checkedPairs, type LinkArray, linkSides } from './check-links.ts';
+import { checkedPairs, type LinkArray, type LinkSide, linkSides } from './check-links.ts';
 import type { LinkArrayName } from './dataset-writer.ts';
 import { ElementReader } from './element-reader.ts';
 import type { ImportContext } from './import-context.ts';
+import { readLinkLabels, writeLinkLabels } from './link-labels.ts';
 import { type NpySource, npyIntegers, openNpyFile } from './npy.ts';
 import { badFile, formatCount, ImportFailure } from './problems.ts';
 
@@ -20,6 +21,9 @@ const namesOf: Readonly<Record<LinkArrayName, readonly [string, ...string[]]>> =
   links_test: ['test'],
   links_val_negatives: ['val_negatives', 'valid_negatives', 'val_neg', 'valid_neg'],
   links_test_negatives: ['test_negatives', 'test_neg'],
+  links_train_labels: ['train_labels', 'train_label'],
+  links_val_labels: ['val_labels', 'valid_labels', 'val_label', 'valid_label'],
+  links_test_labels: ['test_labels', 'test_label'],
 };
 
 /** Says of a source that has links beside files which are read without them. */
@@ -60,6 +64,7 @@ export async function importLinks(context: ImportContext): Promise<void> {
     problems.add('links/test_negatives.npy', `there are ${each}, expected as many`);
   }
   const { train, val, test } = pairs;
+  const labels = await readLinkLabels(context, { folder, files: reader.labelFiles(), pairs });
   if (problems.count > before || train === null || val === null || test === null) return;
   const inGraph = await checkedPairs(context, { train, val, test });
   if (problems.count > before) return;
@@ -69,6 +74,7 @@ export async function importLinks(context: ImportContext): Promise<void> {
     if (given !== null) await writer.writeLinks(`links_${side}_negatives`, given);
   }
   writer.linksInGraph(inGraph);
+  if (labels !== null) await writeLinkLabels(context, labels);
   const [learnt, validated, tested] = [train, val, test].map((each) => formatCount(rowsOf(each)));
   const ranked =
     negatives.test === null ? '' : `, these with ${negatives.test.columns} negatives each`;
@@ -109,6 +115,15 @@ class LinkReader {
   constructor(context: ImportContext, links: Links) {
     this.#context = context;
     this.#links = links;
+  }
+
+  /** Files of what is known of links, by side, as far as there are any. */
+  labelFiles(): Readonly<Record<LinkSide, string | null>> {
+    const fileOf = (side: LinkSide) =>
+      namesOf[`links_${side}_labels`]
+        .map((each) => `${each}.npy`)
+        .find((each) => this.#links.names.includes(each)) ?? null;
+    return { train: fileOf('train'), val: fileOf('val'), test: fileOf('test') };
   }
 
   /** Null where there is no such array, or something is wrong with it, which is told. */

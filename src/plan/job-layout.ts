@@ -59,6 +59,7 @@ export function modelOptionsOf(
     inDim: counts.numFeatures,
     outDim: outDim(spec, counts),
     head: reads(spec, 'links') ? spec.links.head : null,
+    headOutputs: reads({ task: spec.task }, 'links.labels') ? spec.links.labelCount : 1,
     ...batches.propagated(spec.propagation),
   };
 }
@@ -128,12 +129,15 @@ export function optimizerOf(spec: JobSpec, layout: JobLayout): TrainerOptions['o
 
 /** What Trainers compute of links; read where the model has a head. */
 export function linkTrainingOf(
-  { links }: JobSpec,
+  { task, links }: JobSpec,
   testGraph: Pick<DatasetLocation, 'folder' | 'counts'> | null,
 ): TrainerOptions['links'] {
-  const { loss, temperature, evaluation } = links;
+  const { loss, temperature, evaluation, labels } = links;
+  const { negatives, count } = evaluation;
+  const labelled = reads({ task }, 'links.labels');
   return {
-    ...{ loss, temperature, negatives: evaluation.negatives, count: evaluation.count },
+    ...{ loss, temperature, labelled, task: labels },
+    ...(labelled ? ({ negatives: 'KEYED', count: 1 } as const) : { negatives, count }),
     testFolder: testGraph?.folder ?? '',
     testEdges: testGraph?.counts.numEdges ?? 0,
   };

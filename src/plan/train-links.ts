@@ -1,8 +1,9 @@
 import type { DatasetCounts } from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { splitOf } from '../spec/learnt.ts';
+import { reads } from '../spec/spec-parts.ts';
 import type { LinkCounts, PlanKind } from './plan-kind.ts';
-import { judgedLinks } from './ranking.ts';
+import { judgedLinks, judgedNodes } from './ranking.ts';
 import { trainBlocks } from './train-blocks.ts';
 
 /** Training on blocks around links: items are pairs of nodes, and outputs are embeddings. */
@@ -11,8 +12,20 @@ export const trainLinks: PlanKind = {
   outDim: ({ model }) => model.hiddenDim,
   items: (_, __, { train }) => train,
   links: mostLinksOf,
-  judged: (_, __, links) => judgedLinks(links),
+  judged: (spec, counts, links) =>
+    reads({ task: spec.task }, 'links.labels')
+      ? judgedNodes(spec, labelCountsOf(spec, counts, links))
+      : judgedLinks(links),
 };
+
+/** As if what is known of links was known of nodes. */
+function labelCountsOf(
+  { links: { labels, labelCount } }: JobSpec,
+  counts: DatasetCounts,
+  { val, test }: LinkCounts,
+): DatasetCounts {
+  return { ...counts, val, test, task: labels, numClasses: labelCount };
+}
 
 /** As if each edge was a pair of its own: what a graph has of both directions is counted later. */
 function mostLinksOf({ links }: JobSpec, { numEdges }: DatasetCounts): LinkCounts {

@@ -33,7 +33,11 @@ const madeNames = [
   ...(['indptr.npy', 'indices.npy', 'train.npy', 'val.npy', 'test.npy'] as const),
   ...(['links_train.npy', 'links_val.npy', 'links_test.npy'] as const),
 ];
-const negativeNames = ['links_val_negatives.npy', 'links_test_negatives.npy'];
+/** What a dataset's own links may have beside them. */
+const givenNames = [
+  ...(['links_val_negatives.npy', 'links_test_negatives.npy'] as const),
+  ...(['links_train_labels.npy', 'links_val_labels.npy', 'links_test_labels.npy'] as const),
+];
 
 /** How a job's links are split, in native terms. */
 export function splitOfLinks({ split, targets }: JobSpec['links']): MessageGraphOptions {
@@ -62,8 +66,8 @@ export async function prepareMessageGraph(
   const { dataset, datasetDigest, split, folder: cacheFolder, witness } = request;
   const key = keyOf(split);
   const folder = join(cacheFolder, `${datasetDigest.slice(0, 32)}-${key}-links`);
-  const negatives = split.given ? negativeNames : [];
-  const others = ['edge_weights.npy', ...negatives].filter((name) =>
+  const given = split.given ? givenNames : [];
+  const others = ['edge_weights.npy', ...given].filter((name) =>
     existsSync(join(dataset.folder, name)),
   );
   const names = [...madeNames, ...others, countsName];

@@ -2,15 +2,33 @@ import type { DatasetTask, JobSpec, SpecDraft } from './job-spec.ts';
 import type { LearntTask } from './metrics.ts';
 import { reads } from './spec-parts.ts';
 
-/** What a job learns: what its dataset knows of nodes, or links. */
+/** What a job learns: what its dataset knows of nodes or of links, or which pairs are links. */
 
-export function learntTask({ task }: Pick<JobSpec, 'task'>, ofNodes: DatasetTask): LearntTask {
+export function learntTask(
+  { task, links }: Pick<JobSpec, 'task' | 'links'>,
+  ofNodes: DatasetTask,
+): LearntTask {
+  if (reads({ task }, 'links.labels')) return links.labels;
   return reads({ task }, 'links') ? 'LINKS' : ofNodes;
+}
+
+/** Classes, labels or numbers, and how many, that a job learns of its items; null: of none. */
+export function knownOf(
+  { task, links }: Pick<JobSpec, 'task' | 'links'>,
+  ofNodes: Targets | undefined,
+): Targets | null | undefined {
+  if (reads({ task }, 'links.labels')) return { task: links.labels, count: links.labelCount };
+  return reads({ task }, 'labels') ? ofNodes : null;
+}
+
+export interface Targets {
+  readonly task: DatasetTask;
+  readonly count: number;
 }
 
 /** What ranks of a job are among, as names of metrics tell it; empty: it ranks no links. */
 export function negativesOf({ task, links }: Pick<JobSpec, 'task' | 'links'>): string {
-  if (!reads({ task }, 'links')) return '';
+  if (!reads({ task }, 'links.negatives')) return '';
   const { negatives, count } = links.evaluation;
   return negatives === 'ALL' ? 'all' : String(count);
 }

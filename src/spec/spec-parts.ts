@@ -9,6 +9,8 @@ export type SpecPart =
   | 'inference'
   | 'labels'
   | 'links'
+  | 'links.labels'
+  | 'links.negatives'
   | 'model.normalization'
   | 'placement.samplers'
   | 'propagation'
@@ -21,13 +23,17 @@ const unreadByKind: Readonly<Record<string, readonly SpecPart[]>> = {
   // An inference has the spec of its model's job, trains nothing and draws no batch.
   INFERENCE: ['training', 'history', 'sampling.locality', 'placement.samplers'],
   // Somebody else trains; batches are drawn as for a training.
-  LOAD: ['training', 'links', 'history', 'sampling.locality', 'inference'],
+  LOAD: [
+    ...(['training', 'links', 'links.labels', 'links.negatives'] as const),
+    ...(['history', 'sampling.locality', 'inference'] as const),
+  ],
 };
 
-/** What the dataset knows of nodes, or of pairs of them. */
+/** What the dataset knows of nodes; which pairs are links; what it knows of links. */
 const unreadByTask: Readonly<Record<string, readonly SpecPart[]>> = {
-  NODES: ['links'],
-  LINKS: ['labels', 'history'],
+  NODES: ['links', 'links.labels', 'links.negatives'],
+  LINKS: ['labels', 'history', 'links.labels'],
+  LINK_LABELS: ['labels', 'history', 'links.negatives'],
 };
 
 type Why = (type: ModelType) => string;

@@ -233,8 +233,11 @@ function factsOf(
     ...(asks === 'SCORES' ? {} : { nodes: inference.nodes.toLowerCase() }),
     rows: nodes,
     ...(reads(spec, 'links')
-      ? { task: 'LINKS', outputs: inference.outputs.map((output) => output.toLowerCase()) }
+      ? { task: spec.task, outputs: inference.outputs.map((output) => output.toLowerCase()) }
       : { classes: inference.classes }),
+    ...(reads(spec, 'links.labels')
+      ? { labels: spec.links.labels, label_count: spec.links.labelCount }
+      : {}),
     ...(asks === 'NEAREST' ? { k: inference.k, with_known: inference.withKnown } : {}),
     ...(inference.layer === 0 ? {} : { layer: inference.layer }),
     ...(classNames === null ? {} : { class_names: classNames }),

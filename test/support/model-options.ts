@@ -18,6 +18,7 @@ export function modelOptions(
     hopLayers: 0,
     hopHiddenDim: 0,
     head: null,
+    headOutputs: 1,
     numOperators: 0,
     numHops: 0,
     ...changes,

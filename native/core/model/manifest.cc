@@ -66,6 +66,12 @@ Status CheckAttention(const ModelSpec& spec) {
   return Status::Ok();
 }
 
+Status CheckHead(const ModelSpec& spec) {
+  GNND_TRY(CheckDimension("head_outputs", spec.head_outputs));
+  if (spec.head_outputs == 1 || (spec.head && *spec.head == LinkHead::kMlp)) return Status::Ok();
+  return Invalid("a perceptron alone has more outputs than one of a pair");
+}
+
 Status CheckSpec(const ModelSpec& spec) {
   GNND_TRY(CheckEnums(spec));
   if (spec.num_layers < 1 || spec.num_layers > kMaxLayers) {
@@ -81,6 +87,7 @@ Status CheckSpec(const ModelSpec& spec) {
     return Invalid(std::string("normalization of ") + kind.name + " is always L2");
   }
   GNND_TRY(CheckAttention(spec));
+  GNND_TRY(CheckHead(spec));
   return kind.input == ModelInput::kRows ? CheckRowSpec(spec) : Status::Ok();
 }
 
@@ -155,8 +162,9 @@ void AddHead(const ModelSpec& spec, LinkHead head, ParameterManifest* manifest) 
   AddBias(spec, "lin_product.bias", TensorRole::kPairBias, dim, manifest);
   AddPart(spec, "lin_source.weight", TensorRole::kPairSource, dim, 4 * dim, manifest);
   AddPart(spec, "lin_destination.weight", TensorRole::kPairDestination, dim, 4 * dim, manifest);
-  AddPart(spec, "lin_out.weight", TensorRole::kPairOut, 1, 1 + dim, manifest);
-  AddBias(spec, "lin_out.bias", TensorRole::kPairOutBias, 1, manifest);
+  const uint32_t outputs = spec.head_outputs;
+  AddPart(spec, "lin_out.weight", TensorRole::kPairOut, outputs, outputs + dim, manifest);
+  AddBias(spec, "lin_out.bias", TensorRole::kPairOutBias, outputs, manifest);
 }
 
 }  // namespace

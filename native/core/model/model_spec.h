@@ -61,6 +61,8 @@ struct ModelSpec {
   // If the model learns links: how the last layer's rows, of out_dim columns, become scores of
   // pairs. Its tensors follow those of the layers.
   std::optional<LinkHead> head{};
+  // What the head gives of a pair: one score, or the classes, labels or numbers that are learnt.
+  uint32_t head_outputs = 1;
 };
 
 // The normalisation that the model's hidden layers actually have.

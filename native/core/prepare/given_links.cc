@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -42,21 +43,49 @@ uint64_t OverlapOf(const Edges& edges, bool symmetric, std::span<const uint32_t>
   return overlap;
 }
 
-// Training links in the order of (destination, source).
-Status WriteSorted(std::span<const uint32_t> links, const std::string& folder) {
-  std::vector<uint64_t> keys;
-  keys.reserve(links.size() / 2);
-  for (size_t i = 0; i < links.size(); i += 2) {
-    keys.push_back(uint64_t{links[i + 1]} << 32 | links[i]);
+// Training links in the order of (destination, source), and of the list where these are equal.
+std::vector<uint32_t> OrderOf(std::span<const uint32_t> links) {
+  std::vector<uint32_t> order(links.size() / 2);
+  std::iota(order.begin(), order.end(), 0U);
+  const auto key = [links](uint32_t link) {
+    return uint64_t{links[2 * size_t{link} + 1]} << 32 | links[2 * size_t{link}];
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&key](uint32_t one, uint32_t other) { return key(one) < key(other); });
+  return order;
+}
+
+// Rows of an array, of which there are as many, in this order.
+template <typename T>
+Status WriteOrdered(const NpyArray& array, std::span<const uint32_t> order,
+                    const std::string& folder) {
+  const std::span<const T> values = array.values<T>();
+  const uint64_t columns = values.size() / order.size();
+  ArrayFile<T> file(folder, array.file());
+  GNND_TRY(array.shape().size() == 1 ? file.Create({order.size()})
+                                     : file.Create({order.size(), columns}));
+  for (const uint32_t row : order) GNND_TRY(file.Append(values.subspan(row * columns, columns)));
+  return file.Commit();
+}
+
+// What is known of training links, if anything is, in the order of these.
+Status WriteLabels(const std::string& dataset, std::span<const uint32_t> order,
+                   const std::string& folder) {
+  Result<NpyArray> labels = NpyArray::Open(dataset + "/links_train_labels.npy");
+  if (labels.status().code() == Code::kNotFound) return Status::Ok();
+  GNND_TRY(labels.status());
+  const bool fits = !labels->shape().empty() && labels->shape()[0] == order.size();
+  if (!fits) return Status(Code::kDatasetCorrupt, labels->file() + " is not of as many links");
+  switch (labels->type()) {
+    case NpyType::kInt32:
+      return WriteOrdered<int32_t>(*labels, order, folder);
+    case NpyType::kUint8:
+      return WriteOrdered<uint8_t>(*labels, order, folder);
+    case NpyType::kFloat32:
+      return WriteOrdered<float>(*labels, order, folder);
+    default:
+      return Status(Code::kDatasetCorrupt, labels->file() + " has no labels' type");
   }
-  std::sort(keys.begin(), keys.end());
-  ArrayFile<uint32_t> train(folder, "links_train.npy");
-  GNND_TRY(train.Create({keys.size(), 2}));
-  for (const uint64_t key : keys) {
-    const uint32_t pair[] = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
-    GNND_TRY(train.Append(pair));
-  }
-  return train.Commit();
 }
 
 // The links that are no edges yet, as destination << 32 | source, ascending.
@@ -138,7 +167,9 @@ Result<MessageGraphCounts> TakeGiven(const std::string& dataset, const GivenGrap
   counts.test = test.shape()[0];
   counts.overlap = OverlapOf(edges, counts.symmetric, val.values<uint32_t>()) +
                    OverlapOf(edges, counts.symmetric, test.values<uint32_t>());
-  GNND_TRY(WriteSorted(train.values<uint32_t>(), folder));
+  const std::vector<uint32_t> order = OrderOf(train.values<uint32_t>());
+  GNND_TRY(WriteOrdered<uint32_t>(train, order, folder));
+  GNND_TRY(WriteLabels(dataset, order, folder));
   if (keep_validation) {
     const auto added = MissingEdges(edges, counts.symmetric, val.values<uint32_t>());
     GNND_TRY(WriteWith(added, edges, graph.weights, folder));
@@ -147,7 +178,8 @@ Result<MessageGraphCounts> TakeGiven(const std::string& dataset, const GivenGrap
   const Shared shared(dataset, folder);
   for (const char* name : {FileName(DatasetFile::kIndptr), FileName(DatasetFile::kIndices),
                            FileName(DatasetFile::kEdgeWeights), "links_val.npy", "links_test.npy",
-                           "links_val_negatives.npy", "links_test_negatives.npy"}) {
+                           "links_val_negatives.npy", "links_test_negatives.npy",
+                           "links_val_labels.npy", "links_test_labels.npy"}) {
     GNND_TRY(shared.Link(name));
   }
   return counts;

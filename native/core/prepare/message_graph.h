@@ -58,7 +58,9 @@ struct MessageGraphCounts {
 // Of given lists the graph's files, validation and test lists and their negatives
 // (links_val_negatives.npy, links_test_negatives.npy), if any, are symbolic links, too, except what
 // had to be sorted, and a graph that validation links were added to; training links are sorted by
-// (destination, source). That takes 8 bytes of memory each, added edges likewise.
+// (destination, source). That takes 8 bytes of memory each, added edges likewise. What is known of
+// links goes with them: links_train_labels.npy, links_val_labels.npy and links_test_labels.npy, if
+// any, of an array type that labels of nodes have.
 Result<MessageGraphCounts> MakeMessageGraph(const std::string& dataset, const DatasetCounts& counts,
                                             const MessageGraphOptions& options,
                                             const std::string& folder);

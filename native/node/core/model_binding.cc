@@ -109,9 +109,8 @@ Result<ParameterManifest> Manifest(const ModelOptions& model) { return ManifestO
 EvaluationSizes SizesOfRowPairs(const EvaluationSizesOptions& options, uint64_t ranks) {
   const DatasetCounts& counts = options.counts;
   const ModelSpec& spec = options.model;
-  const uint64_t chunks =
-      std::max<uint64_t>((counts.num_nodes + kRowsOfChunk - 1) / kRowsOfChunk,
-                         options.asked ? MaxPairChunks() : 0);
+  const uint64_t chunks = std::max<uint64_t>((counts.num_nodes + kRowsOfChunk - 1) / kRowsOfChunk,
+                                             options.asked ? MaxPairChunks() : 0);
   constexpr uint64_t kPhases = 2;
   const uint64_t scratch = counts.num_nodes * spec.out_dim * sizeof(float);
   return {(kPhases + ranks) * chunks, scratch, 0,

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/table/edge_text.h"
 #include "core/table/edge_sorter.h"
+#include "core/table/edge_text.h"
 #include "core/table/text_ids.h"
 #include "core/table/text_rows.h"
 #include "node/core/bindings.h"

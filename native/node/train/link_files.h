@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "core/graph/npy.h"
 #include "core/graph/topology.h"
 #include "train/input/link_use.h"
+#include "train/tasks/task.h"
 
 // Links that a Trainer reads from files: those that it evaluates, and those that it is asked for.
 
@@ -55,6 +57,26 @@ class LinkFiles {
     return Status::Ok();
   }
 
+  // What is known of the links of a folder, as `task` has it, `width` numbers or classes each.
+  Status ReadLabels(const std::string& folder, const NodeTargets& as, LinkLabels* labels) {
+    NodeTargets* const sides[] = {&labels->train, &labels->evaluated[0], &labels->evaluated[1]};
+    const char* const names[] = {"train", "val", "test"};
+    for (size_t side = 0; side < 3; ++side) {
+      const std::string path = folder + "/links_" + names[side] + "_labels.npy";
+      files_.push_back(GNND_VALUE(NpyArray::Open(path)));
+      const NpyArray& file = files_.back();
+      const uint64_t links = file.shape().empty() ? 0 : file.shape()[0];
+      *sides[side] = as;
+      GNND_TRY(TaskOf(as.task).Bind(file, links, sides[side]));
+      for (uint64_t link = 0; link < links; ++link) {
+        if (sides[side]->Has(link)) continue;
+        return Status(Code::kDatasetCorrupt,
+                      path + ": link " + std::to_string(link) + " has " + sides[side]->what());
+      }
+    }
+    return Status::Ok();
+  }
+
   // What an inference is asked for, in `folder`, and links of the dataset's that are no edges.
   // `given`: those of training are none.
   struct Asked {
@@ -83,6 +105,25 @@ class LinkFiles {
   std::vector<NpyArray> files_;
   Dataset test_graph_;
   Topology test_topology_;
+};
+
+// Links, and what is known of them.
+struct LinkSource {
+  LinkFiles files;
+  LinkLabels labels;
+  std::vector<float> weights;
+
+  Status ReadLabels(const std::string& folder, const NodeTargets& as,
+                    const ClassWeighting& weighting, LinkUse* use) {
+    GNND_TRY(files.ReadLabels(folder, as, &labels));
+    std::vector<int64_t> all(weighting.balanced ? labels.train.rows() : 0);
+    std::iota(all.begin(), all.end(), 0);
+    weights = WeightsOf(weighting, labels.train, all);
+    labels.train.weights = weights;
+    for (NodeTargets& side : labels.evaluated) side.weights = weights;
+    use->labels = &labels;
+    return Status::Ok();
+  }
 };
 
 }  // namespace gnnd::node

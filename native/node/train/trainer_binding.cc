@@ -15,6 +15,7 @@
 #include "node/tables.h"
 #include "node/train/bindings.h"
 #include "node/train/link_files.h"
+#include "node/train/link_options.h"
 #include "node/train/predicted_nodes.h"
 #include "train/input/link_use.h"
 #include "train/layers/script_model.h"
@@ -128,27 +129,6 @@ inline constexpr auto kTable<PredictionOptions> = StructOf(
     Field{"nodes", &PredictionOptions::nodes, "LISTED: those of targets.npy in the folder."},
     Field{"outputs", [](auto& options) -> auto& { return options.place.outputs; }},
     Field{"question", &PredictionOptions::question});
-
-// What is computed for links, beside what the model's head and the batches say.
-struct LinkTrainingOptions {
-  LinkLossOptions loss;
-  EvaluationNegatives negatives = EvaluationNegatives::kKeyed;
-  uint32_t count = 1;
-  std::string test_folder;
-  uint64_t test_edges = 0;
-};
-
-template <>
-inline constexpr auto kTable<LinkTrainingOptions> =
-    StructOf("LinkTrainingOptions", "Read if the model has a head.",
-             Field{"loss", [](auto& options) -> auto& { return options.loss.loss; }},
-             Field{"temperature", [](auto& options) -> auto& { return options.loss.temperature; }},
-             Field{"negatives", &LinkTrainingOptions::negatives,
-                   "Of links_val.npy and links_test.npy in the dataset's folder."},
-             Field{"count", &LinkTrainingOptions::count, "Of each link, for KEYED."},
-             Field{"testFolder", &LinkTrainingOptions::test_folder,
-                   "Of the graph that test links are told by; empty: that of batches."},
-             Field{"testEdges", &LinkTrainingOptions::test_edges, "Of that graph."});
 
 // Options of a Trainer's history, besides the memory that Trainers share.
 struct HistoryOptions {
@@ -283,7 +263,8 @@ Result<RowsToPredict> RowsToPredictOf(const PredictionOptions& prediction,
 }
 
 // What a Trainer of links computes: nothing in the inference of rows alone.
-Result<LinkUse> LinkUseOf(const TrainerOptions& options, bool ranks, LinkFiles* files) {
+Result<LinkUse> LinkUseOf(const TrainerOptions& options, bool ranks, LinkSource* from) {
+  LinkFiles* const files = &from->files;
   LinkUse use;
   use.symmetric = options.sampling.links.symmetric;
   const PredictionOptions& prediction = options.prediction;
@@ -305,6 +286,13 @@ Result<LinkUse> LinkUseOf(const TrainerOptions& options, bool ranks, LinkFiles* 
     counts.num_edges = options.links.test_edges;
     GNND_TRY(files->ReadTestMessages(options.links.test_folder, counts, &use));
   }
+  if (!options.links.labelled) return use;
+  NodeTargets as;
+  as.task = options.links.task;
+  as.width = options.model.head_outputs;
+  as.decides = options.evaluation.decides;
+  as.ranks = ranks;
+  GNND_TRY(from->ReadLabels(options.dataset.folder, as, options.class_weighting, &use));
   return use;
 }
 
@@ -313,7 +301,7 @@ struct RowLinkFiles {
   std::optional<Dataset> dataset;
   std::optional<Topology> topology;
   TrainingLinks train;
-  LinkFiles evaluated;
+  LinkSource evaluated;
   LinkUse use;
 
   Result<std::optional<RowLinks>> Open(const TrainerOptions& options, bool ranks) {
@@ -422,7 +410,7 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
   train.targets.weights = weights;
   train.targets.decides = options.evaluation.decides;
   train.targets.ranks = segment.config().kept_bytes > 0;
-  LinkFiles files;
+  LinkSource files;
   LinkUse links;
   if (options.model.head) {
     links = GNND_VALUE(LinkUseOf(options, train.targets.ranks, &files));

@@ -31,10 +31,12 @@ Result<std::unique_ptr<PairScores>> PairScores::Open(const LinkQuestion& questio
                                                      const std::string& folder) {
   std::unique_ptr<PairScores> scores(new PairScores(question, spec, num_nodes));
   const uint64_t pairs = question.pairs.size() / 2;
-  const ChunkArray arrays[] = {{"scores.npy", NpyType::kFloat32, {pairs}}};
+  std::vector<uint64_t> shape{pairs};
+  if (spec.head_outputs > 1) shape.push_back(spec.head_outputs);
+  const ChunkArray arrays[] = {{"scores.npy", NpyType::kFloat32, shape}};
   scores->files_ = std::make_shared<ChunkFiles>(GNND_VALUE(ChunkFiles::Open(folder, arrays)));
-  const std::array shape = {pairs, uint64_t{2}};
-  GNND_TRY(WriteIdsOnce(folder + "/out/pairs.npy", shape, question.pairs));
+  const std::array ends = {pairs, uint64_t{2}};
+  GNND_TRY(WriteIdsOnce(folder + "/out/pairs.npy", ends, question.pairs));
   return scores;
 }
 
@@ -81,13 +83,14 @@ Status PairScores::ScoreBlock(const Rows& rows, uint64_t first, uint64_t end) {
   }
   const at::Tensor found =
       head_
-          .OfEach({rows.head, &memory_}, GatheredRows<float>(rows.table, sources, &memory_),
-                  GatheredRows<float>(rows.table, destinations, &memory_), 1)
+          .OfPairs({rows.head, &memory_}, GatheredRows<float>(rows.table, sources, &memory_),
+                   GatheredRows<float>(rows.table, destinations, &memory_))
           .contiguous();
-  const std::span<const float> scores(found.const_data_ptr<float>(), end - first);
+  const auto width = static_cast<uint64_t>(found.size(1));
+  const std::span<const float> scores(found.const_data_ptr<float>(), (end - first) * width);
   const auto wrong = std::ranges::find_if(scores, [](float one) { return !std::isfinite(one); });
   if (wrong != scores.end()) {
-    const uint64_t pair = first + static_cast<uint64_t>(wrong - scores.begin());
+    const uint64_t pair = first + static_cast<uint64_t>(wrong - scores.begin()) / width;
     return Status(Code::kNumericDivergence,
                   "the score of pair " + std::to_string(pair) + " is not finite");
   }

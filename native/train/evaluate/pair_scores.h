@@ -16,7 +16,8 @@ namespace gnnd {
 // question.
 class PairScores final : public PairPhase {
  public:
-  // Opens out/scores.npy in the folder, float32 [pairs], and writes out/pairs.npy, int64 [pairs,
+  // Opens out/scores.npy in the folder, float32 [pairs], or [pairs, outputs] of a head that has
+  // several, and writes out/pairs.npy, int64 [pairs,
   // 2].
   static Result<std::unique_ptr<PairScores>> Open(const LinkQuestion& question,
                                                   const ModelSpec& spec, uint32_t num_nodes,

@@ -10,6 +10,7 @@
 #include "train/evaluate/nearest.h"
 #include "train/evaluate/pair_phase.h"
 #include "train/input/link_use.h"
+#include "train/tasks/judging.h"
 
 namespace gnnd {
 
@@ -28,8 +29,11 @@ struct PairsRequest {
   const std::string& folder;  // of an inference
 };
 
-// The only place that chooses it: links are ranked, or a question is answered. The phase borrows
-// all but the folder.
+// What becomes of evaluations of links. Borrows the options.
+std::unique_ptr<Judging> JudgingOf(const LinkUse& use);
+
+// The only place that chooses it: links are ranked, or compared with what is known of them, or a
+// question is answered. The phase borrows all but the folder.
 Result<PairsOfRows> ChoosePairs(const PairsRequest& of);
 
 }  // namespace gnnd

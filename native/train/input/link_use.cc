@@ -47,6 +47,10 @@ Status LinkUse::Check(uint64_t num_nodes) const {
     return Invalid("the graph that test links are told by has other nodes");
   }
   for (const LinkSet& set : sets) GNND_TRY(CheckSet(*this, set, num_nodes));
+  for (size_t side = 0; labels != nullptr && side < 2; ++side) {
+    if (labels->evaluated[side].rows() == sets[side].size()) continue;
+    return Invalid("links to evaluate have labels of another number");
+  }
   return question.Check(num_nodes);
 }
 

@@ -10,6 +10,7 @@
 #include "core/item/link_choices.h"
 #include "core/kernels/link_loss.h"
 #include "core/metric/metric.h"
+#include "train/tasks/node_targets.h"
 
 namespace gnnd {
 
@@ -21,6 +22,12 @@ struct LinkSet {
   uint64_t size() const { return ends.size() / 2; }
   uint32_t source(uint64_t link) const { return ends[2 * link]; }
   uint32_t destination(uint64_t link) const { return ends[2 * link + 1]; }
+};
+
+// What is known of links beside that they are some, as a task of nodes has it.
+struct LinkLabels {
+  NodeTargets train;         // of training links, by item
+  NodeTargets evaluated[2];  // by EvalNodes
 };
 
 // What an inference asks the head of a model of links.
@@ -56,6 +63,9 @@ struct LinkUse {
   std::optional<TestMessages> test_messages;  // none: the graph of batches
   Metric decides = Metric::kMrr;              // the metric by which parameters are compared
   bool ranks = false;                         // whether scores are kept, for areas under curves
+
+  // Null: it is learnt which pairs are links. Borrowed; no negatives are read then.
+  const LinkLabels* labels = nullptr;
 
   LinkQuestion question;  // of an inference
 

@@ -53,7 +53,7 @@ Result<RowFiles> OpenRowFiles(const RowsOptions& options) {
   const ModelSpec& model = options.model;
   const bool predicts = !options.predictions.folder.empty();
   const uint64_t labelled = options.train + options.val + options.test;
-  const uint64_t rows = options.links                      ? options.links->topology.num_nodes()
+  const uint64_t rows = options.links                     ? options.links->topology.num_nodes()
                         : options.predicted.num_nodes > 0 ? options.predicted.num_nodes
                                                           : labelled;
   RowFiles files;

@@ -48,7 +48,8 @@ struct RowsOptions {
   uint32_t batch_size = 1;
   uint32_t chunk = 1;  // rows that stay together in the epoch's order (core/draw/row_order.h)
 
-  // If links are learnt, or asked for: `train`, `val`, `test`, `task` and `chunk` are not read then.
+  // If links are learnt, or asked for: `train`, `val`, `test`, `task` and `chunk` are not read
+  // then.
   std::optional<RowLinks> links;
   // The file of rows that Trainers share for what is done with pairs of them (EvalScratch),
   // [nodes, model.out_dim]; -1: private memory.

@@ -75,31 +75,18 @@ class Mlp final : public PairHead {
  public:
   at::Tensor OfEach(const HeadContext& at, const at::Tensor& sources,
                     const at::Tensor& destinations, int64_t each) const override {
-    const auto repeated = [each](const at::Tensor& rows) {
-      const int64_t n = rows.size(0);
-      const int64_t d = rows.size(1);
-      return rows.unsqueeze(1).expand({n, each, d}).reshape({n * each, d});
-    };
-    AffineInput input;
-    input.x = repeated(sources).mul(destinations);
-    input.weight = at[TensorRole::kPairProduct];
-    input.x_self = destinations;
-    input.weight_self = at[TensorRole::kPairDestination];
-    input.bias = at[TensorRole::kPairBias];
-    input.addend =
-        repeated(Product(sources, at[TensorRole::kPairSource], at.workspace)).contiguous();
-    AffineInput out;
-    out.x = at::relu(Affine(input, at.workspace));
-    out.weight = at[TensorRole::kPairOut];
-    out.bias = at[TensorRole::kPairOutBias];
-    return Affine(out, at.workspace).view({sources.size(0), each});
+    return Outputs(at, sources, destinations, each).view({sources.size(0), each});
+  }
+
+  at::Tensor OfPairs(const HeadContext& at, const at::Tensor& sources,
+                     const at::Tensor& destinations) const override {
+    return Outputs(at, sources, destinations, 1);
   }
 
   at::Tensor OfAll(const HeadContext&, const at::Tensor&, const at::Tensor&) const override {
     GNND_CHECK(false);
     return {};
   }
-
   at::Tensor Prepared(const HeadContext&, const at::Tensor& sources) const override {
     return sources;
   }
@@ -132,6 +119,29 @@ class Mlp final : public PairHead {
   uint64_t CostOfPair(uint64_t dim) const override { return dim * dim; }
 
  private:
+  // [n * each, head_outputs] of n sources with `each` destinations of their own.
+  static at::Tensor Outputs(const HeadContext& at, const at::Tensor& sources,
+                            const at::Tensor& destinations, int64_t each) {
+    const auto repeated = [each](const at::Tensor& rows) {
+      const int64_t n = rows.size(0);
+      const int64_t d = rows.size(1);
+      return rows.unsqueeze(1).expand({n, each, d}).reshape({n * each, d});
+    };
+    AffineInput input;
+    input.x = repeated(sources).mul(destinations);
+    input.weight = at[TensorRole::kPairProduct];
+    input.x_self = destinations;
+    input.weight_self = at[TensorRole::kPairDestination];
+    input.bias = at[TensorRole::kPairBias];
+    input.addend =
+        repeated(Product(sources, at[TensorRole::kPairSource], at.workspace)).contiguous();
+    AffineInput out;
+    out.x = at::relu(Affine(input, at.workspace));
+    out.weight = at[TensorRole::kPairOut];
+    out.bias = at[TensorRole::kPairOutBias];
+    return Affine(out, at.workspace);
+  }
+
   // Writes o . relu(row) + c of each hidden row to every `stride`th place.
   static void ReadOut(const HeadContext& at, const at::Tensor& hidden, float* to, uint64_t stride) {
     const auto columns = static_cast<uint32_t>(hidden.size(1));

@@ -32,6 +32,12 @@ class PairHead {
   // sources [n, d], destinations [n * each, d], those of a source one after the other; [n, each].
   virtual at::Tensor OfEach(const HeadContext& at, const at::Tensor& sources,
                             const at::Tensor& destinations, int64_t each) const = 0;
+  // The same of pairs that have more outputs than a score: [n, head_outputs] of n sources and as
+  // many destinations.
+  virtual at::Tensor OfPairs(const HeadContext& at, const at::Tensor& sources,
+                             const at::Tensor& destinations) const {
+    return OfEach(at, sources, destinations, 1);
+  }
   // Training: the scores of each source with all destinations, [sources, destinations]. Not MLP,
   // for which the spec's rules refuse it.
   virtual at::Tensor OfAll(const HeadContext& at, const at::Tensor& sources,

@@ -112,7 +112,7 @@ Result<std::unique_ptr<Judging>> ChooseTask(BlockBase* base) {
     }
     GNND_TRY(use.Check(options.num_nodes()));
     base->task = LinksOfBlocks(base->model->model(), use);
-    return std::unique_ptr<Judging>(std::make_unique<LinkJudging>(use.decides, use.ranks));
+    return JudgingOf(use);
   }
   if (options.targets.width == 0) options.targets.width = options.model.out_dim;
   GNND_TRY(CheckTargets(options));
@@ -123,10 +123,12 @@ Result<std::unique_ptr<Judging>> ChooseTask(BlockBase* base) {
 Status ChooseOutcome(BlockBase* base) {
   const TrainOptions& options = base->input.options;
   if (options.links != nullptr) {
-    PairsOfRows chosen = GNND_VALUE(
-        ChoosePairs({*options.links, options.topology, base->model->model().spec,
-                     options.random_seed, {options.predicted_nodes, options.predicts_all},
-                     options.predictions.folder}));
+    PairsOfRows chosen = GNND_VALUE(ChoosePairs({*options.links,
+                                                 options.topology,
+                                                 base->model->model().spec,
+                                                 options.random_seed,
+                                                 {options.predicted_nodes, options.predicts_all},
+                                                 options.predictions.folder}));
     base->files = std::move(chosen.files);
     base->pairs = std::move(chosen.phase);
     base->outcome = std::make_unique<KeptRows>(*base->pairs, *base->exact);

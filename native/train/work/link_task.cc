@@ -8,6 +8,7 @@
 #include "train/ops/device_stream.h"
 #include "train/ops/pairs.h"
 #include "train/ops/parallel.h"
+#include "train/tasks/losses.h"
 #include "train/work/block_task.h"
 #include "train/work/pair_task.h"
 
@@ -121,6 +122,42 @@ class Links final : public PairTask {
   const PairHead& head_;
 };
 
+// The outputs are a row for each link: what the head makes of its two ends, for what is known of
+// it.
+class LabelledLinks final : public PairTask {
+ public:
+  LabelledLinks(const Model& model, const LinkLabels& labels)
+      : model_(model), targets_(labels.train), head_(HeadOf(*model.spec.head)) {}
+
+  at::Tensor Outputs(const PairRows& given, Workspace* workspace) const override {
+    const LayerParameters head = ParametersOf(model_, given.parameters, model_.spec.num_layers);
+    return head_.OfPairs({head, workspace}, RowsAt(given.rows, given.pairs.source, workspace),
+                         RowsAt(given.rows, given.pairs.destination, workspace));
+  }
+
+  Status Loss(const PairsView& pairs, const PairOutputs& of, BatchReport* report) const override {
+    TargetRows known;
+    targets_.Read(pairs.items, &known);
+    const uint32_t* labels = known.labels.data();
+    TrainStream* stream = nullptr;
+    if (of.workspace->device().context != nullptr && !known.labels.empty()) {
+      stream = &TrainStream::Of(of.workspace->device());
+      auto* const there = of.workspace->Get<uint32_t>(known.labels.size());
+      stream->CopyIn(there, labels, known.labels.size() * sizeof(uint32_t));
+      labels = there;
+    }
+    const Status status =
+        ComputeLoss({targets_, known, labels}, of.outputs, of.grad, of.workspace, report);
+    if (stream != nullptr) stream->Synchronize();  // before the host's copy goes
+    return status;
+  }
+
+ private:
+  const Model& model_;
+  const NodeTargets& targets_;
+  const PairHead& head_;
+};
+
 // Pairs of the seeds of blocks, as records list them.
 class OfBlocks final : public BlockTask {
  public:
@@ -147,6 +184,7 @@ class OfBlocks final : public BlockTask {
 }  // namespace
 
 std::unique_ptr<PairTask> TaskOfPairs(const Model& model, const LinkUse& use) {
+  if (use.labels != nullptr) return std::make_unique<LabelledLinks>(model, *use.labels);
   return std::make_unique<Links>(model, use);
 }
 

@@ -39,7 +39,8 @@ class PairTask {
   virtual Status Loss(const PairsView& pairs, const PairOutputs& of, BatchReport* report) const = 0;
 };
 
-// Learns which nodes belong together, by the head of the model. Borrows both.
+// Learns which nodes belong together, or what is known of links, by the head of the model. Borrows
+// both.
 std::unique_ptr<PairTask> TaskOfPairs(const Model& model, const LinkUse& use);
 
 }  // namespace gnnd

@@ -39,8 +39,8 @@ struct RowsBase {
   std::unique_ptr<ComputeSide> side = std::make_unique<HostComputeSide>();
   std::unique_ptr<RowBatches> batches;
   std::unique_ptr<RowLogits> logits;
-  RowTargets targets;     // of an inference
-  PairsOfRows of_links;   // where links are learnt, or asked for
+  RowTargets targets;    // of an inference
+  PairsOfRows of_links;  // where links are learnt, or asked for
 };
 
 Status ChooseSide(RowsBase* base) {
@@ -74,18 +74,21 @@ Status ChooseLinks(RowsBase* base, WorkParts* parts) {
   const RowsOptions& options = base->input.options;
   const RowLinks& links = *options.links;
   const RowTargets& targets = base->targets;
-  base->of_links = GNND_VALUE(ChoosePairs({*links.use, links.topology, options.model,
-                                           options.random_seed, {targets.nodes, targets.are_all},
+  base->of_links = GNND_VALUE(ChoosePairs({*links.use,
+                                           links.topology,
+                                           options.model,
+                                           options.random_seed,
+                                           {targets.nodes, targets.are_all},
                                            options.predictions.folder}));
-  parts->judging = std::make_unique<LinkJudging>(links.use->decides, links.use->ranks);
+  parts->judging = JudgingOf(*links.use);
   parts->evaluation = RowPairs(base->logits.get(), base->of_links.phase.get());
   if (base->of_links.files == nullptr) {
     parts->training = RowLinkTraining(base->input, base->side.get(), base->batches.get());
     return Status::Ok();
   }
   parts->training = std::make_unique<NoTraining>();
-  parts->evaluation = std::make_unique<JournaledEvaluation>(base->of_links.files,
-                                                            std::move(parts->evaluation));
+  parts->evaluation =
+      std::make_unique<JournaledEvaluation>(base->of_links.files, std::move(parts->evaluation));
   return Status::Ok();
 }
 

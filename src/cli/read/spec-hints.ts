@@ -84,6 +84,7 @@ const values: Readonly<Record<string, readonly (readonly [words: string, hint: s
   EvaluationMethod: [['full fullgraph', 'did you mean EXACT?']],
   JobTask: [
     ['link linkprediction edge edgeprediction', 'did you mean LINKS?'],
+    ['edgeclassification edgeregression linklabel labels', 'did you mean LINK_LABELS?'],
     ['classification multilabel regression node nodeclassification', 'did you mean NODES?'],
   ],
 };

@@ -50,6 +50,8 @@ export interface ModelOptions {
   readonly outDim: number;
   /** Over pairs of rows; null: nodes are learnt. */
   readonly head: LinkHead | null;
+  /** Of each pair. */
+  readonly headOutputs: number;
   /** Of rows; else 0. */
   readonly numOperators: number;
   /** Of rows; else 0. */

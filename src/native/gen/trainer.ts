@@ -135,6 +135,10 @@ export interface LinkTrainingOptions {
   readonly testFolder: string;
   /** Of that graph. */
   readonly testEdges: number;
+  /** What is known of links is learnt: links_train_labels.npy and so on. */
+  readonly labelled: boolean;
+  /** Of the labels. */
+  readonly task: DatasetTask;
 }
 
 export interface TrainerOptions {

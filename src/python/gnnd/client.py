@@ -17,7 +17,7 @@ from gnnd.imports import Imports
 from gnnd.job import Job
 from gnnd.models import Model, wrong_model
 from gnnd.spec import job_spec, merged, wrong_sections
-from gnnd.tasks import Links, wrong_task
+from gnnd.tasks import LinkLabels, Links, wrong_task
 from gnnd.v1 import dataset_service_pb2, host_service_pb2, job_service_pb2
 from gnnd.words import shown
 
@@ -84,7 +84,7 @@ class Client(Imports):
         dataset: str | Dataset,
         model: Model,
         *,
-        task: Links | None = None,
+        task: Links | LinkLabels | None = None,
         epochs: int | None = None,
         fanouts: Sequence[int] | None = None,
         batch_size: int | None = None,
@@ -104,7 +104,8 @@ class Client(Imports):
         Args:
             dataset: Its id, or what an import gave.
             model: Such as `gnnd.GraphSAGE(hidden=256, layers=3)`.
-            task: Such as `gnnd.Links()`, which learns which nodes belong together; by default what
+            task: `gnnd.Links()` learns which nodes belong together, `gnnd.LinkLabels()` what the
+                dataset knows of its own links; by default what
                 the dataset knows of nodes is learnt.
             epochs: Times that every training node is a seed, or that every link is learnt; at most,
                 with `patience`. Left open, 10, and more where an epoch has few batches;

@@ -85,8 +85,9 @@ class Imports:
             indices: [E], beside `indptr`: the sources, row after row.
             edge_weights: [E], 0 or more, in the order of the edges; for weighted sampling.
             links: `{"train": …, "val": …, "test": …}`, pairs [2, L] or [L, 2] of nodes that jobs
-                of links learn and are judged by, and maybe `val_negatives` and `test_negatives`
-                [L, k]: targets that are no links of each pair's source.
+                of links learn and are judged by, or `(pairs, labels)` with what is known of each,
+                [L] or [L, K]; and maybe `val_negatives` and `test_negatives` [L, k]: targets that
+                are no links of each pair's source.
             class_names: C texts, for people.
             node_names: N texts, for people.
             feature_names: F texts, by which a model knows its columns in another dataset; of a

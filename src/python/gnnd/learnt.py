@@ -26,6 +26,8 @@ def learnt_of(spec: Any, task_of_dataset: Callable[[str], Task]) -> Learnt:
         return task_of(spec.inference.task)
     if spec.task == links_pb2.JOB_TASK_LINKS:
         return "LINKS"
+    if spec.task == links_pb2.JOB_TASK_LINK_LABELS:
+        return task_of(spec.links.labels)
     if spec.evaluation.metric in _TASKS:
         return _TASKS[spec.evaluation.metric]
     try:

@@ -22,6 +22,8 @@ SIDES = ("train", "val", "test")
 #: Arrays by their names in a folder `links`: pairs, and negatives of those that models are judged
 #: by.
 NAMES = (*SIDES, "val_negatives", "test_negatives")
+#: What is known of the links of each side.
+LABELS = {side: f"{side}_labels" for side in SIDES}
 
 
 @dataclass
@@ -39,12 +41,18 @@ class Found:
 
 
 def arrays_of(links: Any) -> dict[str, np.ndarray]:
-    """By their names, [2, links] or [links, 2] integers, and negatives [links, k].
+    """By their names, [2, links] or [links, 2] integers, negatives [links, k], and labels [links].
+
+    A side may be `(pairs, labels)`: integers are classes, several columns of 0 and 1 labels, and
+    floats numbers to regress on, [links] or [links, k].
 
     Raises `InvalidRequest` with all that is wrong. Whether ids are nodes, and no pair is on two
     sides, the daemon sees.
     """
-    expected = "train, val and test, each [2, links], and maybe val_negatives and test_negatives"
+    expected = (
+        "train, val and test, each [2, links] or (pairs, labels), and maybe val_negatives and "
+        "test_negatives"
+    )
     if not isinstance(links, Mapping):
         raise wrong("an import", Violation("links", f"{shown(links)}: expected {expected}"))
     wrongs = []
@@ -59,12 +67,32 @@ def arrays_of(links: Any) -> dict[str, np.ndarray]:
                 wrongs.append(Violation(f"links.{name}", f"is missing: expected {expected}"))
             continue
         try:
-            found[name] = _ids(links[name], is_pairs=name in SIDES)
+            pairs, labels = _labelled(links[name]) if name in SIDES else (links[name], None)
+            found[name] = _ids(pairs, is_pairs=name in SIDES)
+            if labels is not None:
+                found[LABELS[name]] = _labels(labels, found[name])
         except Unfit as error:
             wrongs.append(Violation(f"links.{name}", str(error)))
     if wrongs:
         raise wrong("an import", *wrongs)
     return found
+
+
+def _labelled(side: Any) -> tuple[Any, Any]:
+    """Pairs, and what is known of each, or None: two lists of ids are no pairs and labels."""
+    if not isinstance(side, tuple) or len(side) != 2 or as_array(side[0]).ndim != 2:
+        return side, None
+    return side
+
+
+def _labels(values: Any, pairs: np.ndarray) -> np.ndarray:
+    array = as_array(values)
+    links = pairs.size // 2
+    if array.dtype.kind not in "biuf":
+        raise Unfit(f"labels are of type {array.dtype}: expected integers, which are classes")
+    if array.ndim not in (1, 2) or len(array) != links:
+        raise Unfit(f"labels have shape {array.shape}: expected ({links:,},), one for each link")
+    return array.astype(np.uint8) if array.dtype.kind == "b" else array
 
 
 def _ids(values: Any, *, is_pairs: bool) -> np.ndarray:
@@ -81,9 +109,15 @@ def of_pyg(parts: Sequence[Any]) -> Found:
     """Of (train, val, test), as torch_geometric's `RandomLinkSplit` returns them."""
     found = Found()
     wrongs = []
+    has_kinds = any(_has_kinds(data) for data in parts)
+    edges = _edges_of(parts) if has_kinds else None
     for side, data in zip(SIDES, parts, strict=True):
         try:
-            found.links[side] = _positives(data, found)
+            # Links of the test are edges of no part; their split is that of validation.
+            judged = None if side == "test" else edges
+            found.links[side] = (
+                _labelled_links(data, judged) if has_kinds else _positives(data, found)
+            )
         except Unfit as error:
             wrongs.append(Violation(side, str(error)))
     if wrongs:
@@ -107,6 +141,45 @@ def _first(data: Any, *names: str) -> Any:
     return next((each for each in found if each is not None), None)
 
 
+def _has_kinds(data: Any) -> bool:
+    """Whether labels say more than whether a pair is a link."""
+    labels = _first(data, "edge_label")
+    return labels is not None and not np.isin(as_array(labels), (0, 1)).all()
+
+
+def _labelled_links(data: Any, edges: np.ndarray | None) -> Any:
+    """Pairs of a part, with what is known of them; those of class 0 are among `edges`, if given.
+
+    `RandomLinkSplit` adds pairs that are none, as class 0, unless it is told not to.
+    """
+    pairs = _ids(_first(data, "edge_label_index"), is_pairs=True)
+    values = _first(data, "edge_label")
+    if values is None:
+        raise Unfit("edge_label is missing: expected that of each part, or of none")
+    labels = as_array(values)
+    none = pairs[:, labels == 0] if labels.shape == (pairs.shape[1],) else pairs[:, :0]
+    is_class = labels.dtype.kind != "f"
+    if is_class and edges is not None and not np.isin(_keys(none), edges).all():
+        raise Unfit(
+            "edge_label has 0 of pairs that are no edges, beside classes: split with "
+            "RandomLinkSplit(neg_sampling_ratio=0.0), or hand pairs and classes to "
+            "import_arrays(links={'train': (pairs, labels), …})"
+        )
+    return pairs, labels
+
+
+def _keys(pairs: np.ndarray) -> np.ndarray:
+    """A number for each pair [2, links]."""
+    keys: np.ndarray = pairs[0].astype(np.int64) << 32 | pairs[1].astype(np.int64)
+    return keys
+
+
+def _edges_of(parts: Sequence[Any]) -> np.ndarray:
+    """Edges of all parts, of which the last has those of training and validation."""
+    known = [as_array(part.edge_index) for part in parts if _first(part, "edge_index") is not None]
+    return np.concatenate([_keys(each) for each in known]) if known else np.zeros(0, np.int64)
+
+
 def _positives(data: Any, found: Found) -> np.ndarray:
     """Those pairs of a part that are links."""
     pairs = _ids(_first(data, "pos_edge_label_index", "edge_label_index"), is_pairs=True)
@@ -120,11 +193,6 @@ def _positives(data: Any, found: Found) -> np.ndarray:
     kinds = as_array(labels)
     if kinds.shape != (pairs.shape[1],):
         raise Unfit(f"edge_label has shape {kinds.shape}: expected ({pairs.shape[1]:,},)")
-    if not np.isin(kinds, (0, 1)).all():
-        raise Unfit(
-            f"edge_label has {shown(np.unique(kinds)[-1].item())}: expected 1 of links and 0 of "
-            "pairs that are none; gnnd learns which links there are, and not of which kind"
-        )
     if not (kinds == 0).any():
         return pairs
     found.note(ogb_links.POOLED)

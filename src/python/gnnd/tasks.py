@@ -13,7 +13,7 @@ from gnnd.errors import Violation
 from gnnd.keywords import Keywords
 from gnnd.words import shown
 
-__all__ = ["Links"]
+__all__ = ["LinkLabels", "Links"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +55,24 @@ class Links(Keywords):
         return {"task": "LINKS", "links": links}
 
 
+@dataclass(frozen=True, kw_only=True)
+class LinkLabels(Keywords):
+    """What the dataset knows of its own links: classes, labels or numbers (docs/links.md).
+
+    Items of an epoch are links; a perceptron over the rows of both ends gives the classes' logits,
+    or the numbers. Losses and metrics are those of nodes.
+    """
+
+    #: `"MLP"`; of one number a link also `"DOT"` and the others of `Links`.
+    head: str | None = None
+    #: Whether neighbours are drawn along a batch's own links: with `"NONE"`, unless asked.
+    exclude: str | None = None
+
+    def spec(self) -> dict[str, Any]:
+        """The parts of a job spec that follow, as nested mappings."""
+        return {"task": "LINK_LABELS", "links": dict(vars(self))}
+
+
 def _counted(given: Any) -> Any:
     """A number stands for a mapping with that count."""
     return given if given is None or isinstance(given, Mapping) else {"count": given}
@@ -62,10 +80,11 @@ def _counted(given: Any) -> Any:
 
 def wrong_task(task: Any) -> list[Violation]:
     """What is wrong with the argument `task` of `Client.submit`."""
-    if task is None or isinstance(task, Links):
+    if task is None or isinstance(task, (Links, LinkLabels)):
         return []
     text = (
-        f"{shown(task)}: expected gnnd.Links(), or nothing: what is learnt of nodes follows from "
-        "the dataset, which imports take task='REGRESSION' or 'MULTI_LABEL' for (docs/datasets.md)"
+        f"{shown(task)}: expected gnnd.Links(), gnnd.LinkLabels(), or nothing: what is learnt of "
+        "nodes follows from the dataset, which imports take task='REGRESSION' or 'MULTI_LABEL' "
+        "for (docs/datasets.md)"
     )
     return [Violation("task", text)]

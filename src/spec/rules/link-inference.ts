@@ -38,6 +38,10 @@ function checkOutputs({ task, inference, evaluation }: SpecDraft, { check }: Rul
     const description = `${found}: expected one of ${ofLinks.join(', ')}, ${why}`;
     check.violate('spec.inference.outputs', description);
   }
+  if (output === 'NEAREST' && reads({ task }, 'links.labels')) {
+    const why = 'the model has learnt what is known of links, and not who belongs together';
+    check.violate('spec.inference.outputs[0]', `NEAREST: ${why}; expected SCORES or EMBEDDINGS`);
+  }
   if (evaluation.method === 'SAMPLED') {
     const why = 'links are scored by exact embeddings; expected EXACT';
     check.violate('spec.evaluation.method', `SAMPLED: ${why}`);
@@ -49,7 +53,7 @@ function checkOutputs({ task, inference, evaluation }: SpecDraft, { check }: Rul
   }
 }
 
-function checkPairs({ inference }: SpecDraft, { check }: RuleFacts): void {
+function checkPairs({ inference, links }: SpecDraft, { check }: RuleFacts): void {
   const { pairsFile: file, nodes, outputs } = inference;
   const path = 'spec.inference.pairs_file';
   if (!outputs.includes('SCORES')) {
@@ -58,6 +62,11 @@ function checkPairs({ inference }: SpecDraft, { check }: RuleFacts): void {
   }
   if (file === '') check.violate(path, 'required for outputs SCORES: the pairs');
   else if (!isAbsolute(file)) check.violate(path, `${show(file)}: expected an absolute path`);
+  const tables = inference.formats.filter((format) => format !== 'NPY');
+  if (links.labelCount > 1 && tables.length > 0) {
+    const why = `of ${links.labelCount} outputs a pair there is no table; expected NPY`;
+    check.violate('spec.inference.formats', `${tables.join(', ')}: ${why}`);
+  }
   if (nodes !== 'ALL') {
     const why = 'SCORES are of the pairs in pairs_file; expected ALL';
     check.violate('spec.inference.nodes', `${nodes}: ${why}`);

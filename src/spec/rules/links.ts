@@ -9,20 +9,21 @@ export const linksRule: Rule = (spec, facts) => {
   if (!reads({ task }, 'links')) return;
   if (!reads({ kind, task }, 'links')) {
     const why = `not available for ${kind} in this build; expected NODES`;
-    facts.check.violate('spec.task', `LINKS: ${why}`);
+    facts.check.violate('spec.task', `${task}: ${why}`);
     return;
   }
   // An inference has those of its model's job, whichever dataset it is of.
   if (!reads({ kind }, 'training')) return;
   resolveTargets(spec, facts);
+  if (reads({ task }, 'links.labels')) resolveLabels(spec, facts);
   resolveExclusion(spec, facts);
-  resolveNegatives(spec, facts);
+  if (reads({ task }, 'links.negatives')) resolveNegatives(spec, facts);
   checkSplit(spec, facts);
   checkOthers(spec, facts);
 };
 
 /** Decides whose links are learnt, where that is left open. */
-function resolveTargets({ dataset, links }: SpecDraft, { check, context }: RuleFacts): void {
+function resolveTargets({ dataset, links, task }: SpecDraft, { check, context }: RuleFacts): void {
   const own = context.links ?? null;
   if (links.targets === 'AUTO') links.targets = own === null ? 'EDGES' : 'DATASET';
   if (links.targets !== 'DATASET') return;
@@ -33,7 +34,9 @@ function resolveTargets({ dataset, links }: SpecDraft, { check, context }: RuleF
     return;
   }
   const { val, test } = own.in_graph;
-  if (val + test === 0 || links.allowOverlap) return;
+  // What is asked of an edge is not whether it is there.
+  const isTold = reads({ task }, 'links.negatives');
+  if (!isTold || val + test === 0 || links.allowOverlap) return;
   const many = `${formatCount(val)} links of validation and ${formatCount(test)} of the test`;
   const expected = 'expected true, which leaves them in, or a graph without them';
   check.violate(
@@ -42,9 +45,46 @@ function resolveTargets({ dataset, links }: SpecDraft, { check, context }: RuleF
   );
 }
 
+/** What is known of links, where the dataset knows anything, and by which head it is learnt. */
+function resolveLabels(spec: SpecDraft, { check, given, context }: RuleFacts): void {
+  const { dataset, links } = spec;
+  const known = context.links?.labels;
+  if (given.links?.head === undefined) links.head = 'MLP';
+  // A dataset that is not known is told elsewhere.
+  if (context.links === undefined) return;
+  if (known === undefined) {
+    const how = 'import them with links/train_labels.npy and so on (docs/links.md)';
+    const why = `dataset ${dataset} knows nothing of links of its own`;
+    check.violate('spec.task', `${spec.task}: ${why}; ${how}`);
+    return;
+  }
+  if (links.targets !== 'DATASET') {
+    const why = "labels are of the dataset's own links";
+    check.violate('spec.links.targets', `${links.targets}: ${why}; expected DATASET`);
+    return;
+  }
+  for (const [key, path, found] of [
+    ['labels', 'labels', known.task],
+    ['labelCount', 'label_count', known.count],
+  ] as const) {
+    const asked = given.links?.[key];
+    if (asked === undefined || asked === found || check.failed(`spec.links.${path}`)) continue;
+    check.violate(`spec.links.${path}`, `${asked}: links of dataset ${dataset} have ${found}`);
+  }
+  links.labels = known.task;
+  links.labelCount = known.count;
+  if (links.head === 'MLP' || (known.task === 'REGRESSION' && known.count === 1)) return;
+  const why = 'gives one number of a link';
+  check.violate('spec.links.head', `${links.head}: ${why}; expected MLP`);
+}
+
 /** Rows were propagated once, along the links of training too: no draw leaves them out. */
-function resolveExclusion({ links, model }: SpecDraft, { check, given }: RuleFacts): void {
-  if (whyUnread(model.type, 'propagation') !== null) return;
+function resolveExclusion({ links, model, task }: SpecDraft, { check, given }: RuleFacts): void {
+  if (whyUnread(model.type, 'propagation') !== null) {
+    const isAsked = given.links?.exclude !== undefined;
+    if (reads({ task }, 'links.labels') && !isAsked) links.exclude = 'NONE';
+    return;
+  }
   const asked = given.links?.exclude;
   links.exclude = 'NONE';
   if (asked === undefined || asked === 'NONE') return;
@@ -109,10 +149,7 @@ function checkOthers(spec: SpecDraft, { check, context }: RuleFacts): void {
   const whyNot = isOnRows ? null : whyUnread(model.type, 'model.normalization');
   if (isOnRows && links.messagesAtTest !== 'TRAIN') {
     const why = `rows of a ${model.type} are propagated along those of training`;
-    check.violate(
-      'spec.links.messages_at_test',
-      `${links.messagesAtTest}: ${why}; expected TRAIN`,
-    );
+    check.violate('spec.links.messages_at_test', `${links.messagesAtTest}: ${why}; expected TRAIN`);
   }
   if (whyNot !== null) check.violate('spec.model.type', `${model.type}: ${whyNot}`);
   if (links.exclude === 'BATCH_AFTER' && sampling.locality.maxScale > 1) {

@@ -9,6 +9,8 @@ export interface DatasetLinks {
   readonly test: number;
   readonly negatives: { readonly val: number; readonly test: number };
   readonly in_graph: { readonly val: number; readonly test: number };
+  /** What is known of each: so many classes, labels or numbers; absent: that it is a link. */
+  readonly labels?: { readonly task: DatasetTask; readonly count: number };
 }
 
 /** Kinds of files to load: a sampler is a shared object, a model a TorchScript module. */

@@ -1,6 +1,6 @@
 import { automaticSteps } from '../batches-per-step.ts';
 import type { DatasetTask } from '../job-spec.ts';
-import { itemsOf } from '../learnt.ts';
+import { itemsOf, knownOf } from '../learnt.ts';
 import { automaticDecay, automaticEpochs, automaticRate } from '../schedule.ts';
 import { show } from '../spec-checker.ts';
 import { rangeOf } from '../spec-fields.ts';
@@ -132,13 +132,14 @@ function whyWithoutClasses(task: DatasetTask | undefined): string | null {
 }
 
 /** Weights are of classes or labels, one each. */
-export const classWeightsRule: Rule = ({ kind, task, training }, { check, context }) => {
+export const classWeightsRule: Rule = (spec, { check, context }) => {
+  const { kind, training } = spec;
   if (!reads({ kind }, 'training')) return;
   const { classWeights, balanceClasses } = training;
-  const { targets } = context;
+  const targets = knownOf(spec, context.targets);
   const weights = 'spec.training.class_weights';
   const balance = 'spec.training.balance_classes';
-  const why = reads({ task }, 'labels') ? whyWithoutClasses(targets?.task) : ofLinks;
+  const why = targets === null ? ofLinks : whyWithoutClasses(targets?.task);
   if (why !== null) {
     if (classWeights.length > 0) check.violate(weights, `${classWeights.length} given: ${why}`);
     if (balanceClasses) check.violate(balance, `true: ${why}`);
@@ -147,7 +148,7 @@ export const classWeightsRule: Rule = ({ kind, task, training }, { check, contex
   if (classWeights.length > 0 && balanceClasses) {
     check.violate(balance, 'true: beside class_weights; expected one of them');
   }
-  if (classWeights.length === 0 || targets === undefined || check.failed(weights)) return;
+  if (classWeights.length === 0 || targets == null || check.failed(weights)) return;
   if (classWeights.length === targets.count) return;
   const unit = targets.task === 'MULTI_LABEL' ? 'label' : 'class';
   check.violate(

@@ -67,6 +67,33 @@ describe('links of a folder', () => {
     expect(without.digest).not.toBe(found.digest);
   });
 
+  it('have classes, labels or numbers, which the manifest counts', async () => {
+    const kinds = (train: Uint8Array, val: Uint8Array, test: Uint8Array) =>
+      withLinks(path, {
+        ...links,
+        ...{ 'train_labels.npy': train, 'val_labels.npy': val, 'test_labels.npy': test },
+      });
+    const classes = await tryImport('NPY', kinds(int64(0, 2, 1), int64(1), int64(0, 0, 2)));
+    expect(classes.manifest.links?.labels).toEqual({ task: 'CLASSIFICATION', count: 3 });
+    expect(classes.numbers('links_train_labels.npy')).toEqual([0, 2, 1]);
+    const floats = (...values: number[]) => float32(...values);
+    const numbers = await tryImport('NPY', kinds(floats(1, 2, 4), floats(3), floats(1, 1, 1)));
+    expect(numbers.manifest.links?.labels).toEqual({ task: 'REGRESSION', count: 1 });
+    expect(numbers.notices.join()).toMatch(/whole numbers of a float type/);
+    const wrong = kinds(int64(0, 1, 1), floats(0), int64(0, 2, 1));
+    expect(await linesOf('NPY', wrong)).toEqual([
+      'links/val_labels.npy: has 1 numbers of each link: expected classes of each link, as for ' +
+        'training',
+      'links/test_labels.npy: has class 2 at index 1: expected one of the 2 classes of training',
+    ]);
+    const short = withLinks(path, { ...links, 'train_labels.npy': int64(0, 1) });
+    expect((await linesOf('NPY', short)).join()).toMatch(/val_labels\.npy: is missing/);
+    expect(await linesOf('NPY', kinds(int64(0, 1), int64(-1), int64(0, 0, 0)))).toHaveLength(1);
+    expect(await linesOf('NPY', kinds(int64(0, 1), int64(1), int64(0, 0, 0)))).toEqual([
+      'links/train_labels.npy: has 2 rows: expected 3, one for each link',
+    ]);
+  });
+
   it('may list sources first, then destinations', async () => {
     const turned = npy('uint32', [2, 3], Uint32Array.of(0, 2, 0, 2, 4, 4));
     const found = await tryImport('NPY', withLinks(path, { ...links, 'train.npy': turned }));

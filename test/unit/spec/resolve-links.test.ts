@@ -38,6 +38,7 @@ describe('links', () => {
       loss: 'BCE',
       temperature: 1,
       evaluation: { negatives: 'KEYED', count: 1000 },
+      ...{ labels: 'CLASSIFICATION', labelCount: 0 },
     });
     expect(spec.evaluation).toMatchObject({ method: 'EXACT', metric: 'MRR' });
     expect(spec.training.batchSize).toBe(1024);
@@ -49,7 +50,7 @@ describe('links', () => {
     const nodes = { task: 'NODES', links: { head: 'DOT', negatives: { count: 2 } } };
     const labels = { targets: { task: 'CLASSIFICATION', count: 3 }, trainNodes: 9 } as const;
     expect(wrongOf(nodes, labels)).toEqual({
-      'spec.links.negatives.count': '2: only for task LINKS',
+      'spec.links.negatives.count': '2: only for task LINKS or LINK_LABELS',
     });
     const { links } = okOf(resolve({ task: 'NODES' }, labels));
     expect(links).toMatchObject({ split: { validation: 0 }, negatives: { count: 0 } });
@@ -100,7 +101,6 @@ describe('links', () => {
     expect(Object.keys(wrong)).toEqual(
       expect.arrayContaining([
         'spec.links.negatives.count',
-        'spec.model.type',
         'spec.history.stale_steps',
         'spec.evaluation.method',
       ]),
@@ -172,6 +172,27 @@ describe('links', () => {
     expect(wrongOf({ ...spec, links: { exclude: 'BATCH_AFTER' } })).toEqual({
       'spec.links.exclude': expect.stringMatching(/^BATCH_AFTER: .*; expected BATCH or NONE$/),
     });
+  });
+
+  it('have what the dataset knows of them, for whoever learns that', () => {
+    const found = { train: 700, val: 20, test: 30, negatives: { val: 0, test: 0 } };
+    const labels = { task: 'CLASSIFICATION', count: 4 } as const;
+    const links = { ...found, in_graph: { val: 2, test: 3 }, labels };
+    const task = 'LINK_LABELS';
+    const spec = okOf(resolve({ task }, { links }));
+    expect(spec.links).toMatchObject({
+      ...{ targets: 'DATASET', labels: 'CLASSIFICATION', labelCount: 4 },
+      ...{ head: 'MLP', exclude: 'NONE', negatives: { count: 0 } },
+    });
+    expect(okOf(resolveJobSpec(spec, { ...context, links }))).toEqual(spec);
+    const drawn = { task, links: { exclude: 'BATCH' } } as const;
+    expect(okOf(resolve(drawn, { links })).links.exclude).toBe('BATCH');
+    expect(wrongOf({ task, links: { head: 'DOT' } }, { links })).toEqual({
+      'spec.links.head': 'DOT: gives one number of a link; expected MLP',
+    });
+    expect(wrongOf({ task }, { links: null })['spec.task']).toMatch(/knows nothing of links/);
+    const one = { ...links, labels: { task: 'REGRESSION', count: 1 } } as const;
+    expect(okOf(resolve({ task, links: { head: 'DOT' } }, { links: one })).links.head).toBe('DOT');
   });
 
   it('of rows that were propagated once leave nothing out', () => {

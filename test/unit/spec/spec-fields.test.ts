@@ -43,7 +43,7 @@ describe('the fields of a job spec', () => {
     expect(ownersOf('sampling.plugin.options')).toEqual(['algorithm KHOP_PLUGIN']);
     expect(leafAt('model.dropout').owners[0]?.values).not.toContain('TORCHSCRIPT');
     // Those of a group, and its own.
-    expect(ownersOf('links.temperature')).toEqual(['task LINKS', 'loss SOFTMAX']);
+    expect(ownersOf('links.temperature')).toEqual(['task LINKS or LINK_LABELS', 'loss SOFTMAX']);
   });
 
   it('say their bounds', () => {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -167,6 +168,8 @@ TEST_CASE(
   test::WriteNpy<uint32_t>(from / "links_val.npy", {1, 0, 0, 5}, {2, 2});
   test::WriteNpy<uint32_t>(from / "links_test.npy", {3, 4}, {1, 2});
   test::WriteNpy<uint32_t>(from / "links_test_negatives.npy", {0, 1}, {1, 2});
+  test::WriteNpy<int32_t>(from / "links_train_labels.npy", {52, 14, 2}, {3});
+  test::WriteNpy<int32_t>(from / "links_val_labels.npy", {10, 5}, {2});
   MessageGraphOptions options;
   options.given = true;
   const auto made = MakeMessageGraph(from.path(), path.counts(), options, to.path());
@@ -181,6 +184,11 @@ TEST_CASE(
   CHECK(PairsIn(to / "links_val.npy") == std::vector<Pair>{{1, 0}, {0, 5}});
   CHECK(PairsIn(to / "links_test_negatives.npy") == std::vector<Pair>{{0, 1}});
   CHECK_FALSE(std::filesystem::exists(to / "links_val_negatives.npy"));
+  // What is known of training links goes with them.
+  const auto labels = NpyArray::Open(to / "links_train_labels.npy");
+  REQUIRE(labels.ok());
+  CHECK(std::ranges::equal(labels->values<int32_t>(), std::array{2, 52, 14}));
+  CHECK(std::filesystem::exists(to / "links_val_labels.npy"));
   DatasetCounts counts = path.counts();
   counts.train = counts.val = counts.test = 0;
   CHECK(Dataset::Open(to.path(), counts).ok());

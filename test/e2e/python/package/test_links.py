@@ -50,6 +50,54 @@ class Links(unittest.TestCase):
         self.assertIn("val_mrr@100", record)
         self.assertNotIn("train_accuracy", record)
 
+    def test_have_classes_that_are_learnt(self):
+        random = np.random.default_rng(3)
+        nodes = random.integers(0, 90, size=(2, 1500))
+        nodes = np.unique(nodes[:, nodes[0] != nodes[1]], axis=1)
+        nodes = nodes[:, random.permutation(nodes.shape[1])]
+        kinds = (nodes[0] + nodes[1]) % 3
+        features = np.eye(3, dtype=np.float32)[np.arange(90) % 3]
+        sides = {"train": slice(None, 900), "val": slice(900, 1000), "test": slice(1000, None)}
+        links = {side: (nodes[:, part], kinds[part]) for side, part in sides.items()}
+        data = self.client.import_arrays("kinds", edge_index=nodes, features=features, links=links)
+        job = self.client.submit(
+            data, MODEL, fanouts=[5, 5], epochs=20, task=gnnd.LinkLabels(), learning_rate=0.01
+        )
+        job.wait()
+        self.assertEqual(job.task, "CLASSIFICATION")
+        self.assertEqual(next(iter(job.result.metrics)), "accuracy")
+        self.assertGreater(job.result.metrics["accuracy"], 0.6)
+        with self.assertRaises(gnnd.InvalidRequest) as caught:
+            self.client.import_arrays(
+                "short",
+                edge_index=nodes,
+                features=features,
+                links={**links, "val": (nodes[:, :9], kinds[:8])},
+            )
+        self.assertIn("one for each link", str(caught.exception))
+
+    def test_take_classes_from_a_split_of_pyg(self):
+        edges = np.array([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]])
+
+        def part(pairs, kinds):
+            return SimpleNamespace(
+                edge_index=edges[:, :4],
+                x=np.eye(6, dtype=np.float32),
+                edge_label_index=np.array(pairs).T,
+                edge_label=np.array(kinds),
+                num_nodes=6,
+            )
+
+        from gnnd import target_links
+
+        known = part([(0, 1), (1, 2)], [0, 2])
+        found = target_links.of_pyg((known, part([(2, 3)], [1]), part([(4, 5)], [0])))
+        self.assertEqual(found.links["train"][1].tolist(), [0, 2])
+        none = part([(0, 5), (1, 2)], [0, 2])
+        with self.assertRaises(gnnd.InvalidRequest) as caught:
+            target_links.of_pyg((none, known, known))
+        self.assertIn("neg_sampling_ratio=0.0", str(caught.exception))
+
     def test_give_rows_scores_and_the_nearest(self):
         job = self.client.submit(
             "cited",
