@@ -32,10 +32,11 @@ export type ArrayName = keyof typeof arrayTypes;
 
 export const arrayNames = Object.keys(arrayTypes) as readonly ArrayName[];
 
-/** Arrays of a dataset that has links: uint32 [links, 2], negatives [links, k], and labels. */
+/** Arrays of datasets with links: uint32 [links, 2]; negatives [links, k] or [pairs, 2]; labels. */
 export const linkArrayNames = [
   ...(['links_train', 'links_val', 'links_test'] as const),
   ...(['links_val_negatives', 'links_test_negatives'] as const),
+  ...(['links_val_negative_pairs', 'links_test_negative_pairs'] as const),
   ...(['links_train_labels', 'links_val_labels', 'links_test_labels'] as const),
 ] as const;
 export type LinkArrayName = (typeof linkArrayNames)[number];
@@ -293,9 +294,14 @@ export class DatasetWriter {
 
   #linkCounts(inGraph: DatasetLinks['in_graph']): NonNullable<DatasetManifest['links']> {
     const rows = (name: LinkArrayName) => this.#written.get(name)?.rows ?? 0;
+    const pool = {
+      val: rows('links_val_negative_pairs'),
+      test: rows('links_test_negative_pairs'),
+    };
     return {
       ...{ train: rows('links_train'), val: rows('links_val'), test: rows('links_test') },
       negatives: this.#negatives,
+      ...(pool.test === 0 ? {} : { pool }),
       in_graph: inGraph,
       ...(this.#linkLabels === null ? {} : { labels: this.#linkLabels }),
     };

@@ -11,7 +11,8 @@ import { badFile, formatCount, ImportFailure } from './problems.ts';
 
 /**
  * Links of a source, beside its graph: pairs of nodes that jobs learn and are judged by, in
- * `links/train.npy`, `links/val.npy` and `links/test.npy`, and negatives of the last two.
+ * `links/train.npy`, `links/val.npy` and `links/test.npy`, and negatives of the last two: of each
+ * link, or pairs that are no links, one pool for all.
  */
 
 /** Names of files, ours first. */
@@ -24,6 +25,8 @@ const namesOf: Readonly<Record<LinkArrayName, readonly [string, ...string[]]>> =
   links_train_labels: ['train_labels', 'train_label'],
   links_val_labels: ['val_labels', 'valid_labels', 'val_label', 'valid_label'],
   links_test_labels: ['test_labels', 'test_label'],
+  links_val_negative_pairs: ['val_negative_pairs', 'valid_negative_pairs'],
+  links_test_negative_pairs: ['test_negative_pairs'],
 };
 
 /** Says of a source that has links beside files which are read without them. */
@@ -55,8 +58,16 @@ export async function importLinks(context: ImportContext): Promise<void> {
     val: await reader.read('links_val_negatives'),
     test: await reader.read('links_test_negatives'),
   };
+  const pool = {
+    val: await reader.read('links_val_negative_pairs'),
+    test: await reader.read('links_test_negative_pairs'),
+  };
   for (const side of ['val', 'test'] as const) {
     checkNegatives(context, side, pairs[side], negatives[side]);
+  }
+  if (problems.count === before && (pool.val === null) !== (pool.test === null)) {
+    const [name, other] = pool.val === null ? ['val', 'test'] : ['test', 'val'];
+    problems.add(`links/${name}_negative_pairs.npy`, `is missing beside that of ${other}`);
   }
   const columns = [negatives.val, negatives.test].map((given) => given?.columns ?? 0);
   if (columns[0] !== columns[1] && problems.count === before) {
@@ -72,15 +83,18 @@ export async function importLinks(context: ImportContext): Promise<void> {
   for (const side of ['val', 'test'] as const) {
     const given = negatives[side];
     if (given !== null) await writer.writeLinks(`links_${side}_negatives`, given);
+    const shared = pool[side];
+    if (shared !== null) await writer.writeLinks(`links_${side}_negative_pairs`, shared);
   }
   writer.linksInGraph(inGraph);
   if (labels !== null) await writeLinkLabels(context, labels);
   const [learnt, validated, tested] = [train, val, test].map((each) => formatCount(rowsOf(each)));
   const ranked =
     negatives.test === null ? '' : `, these with ${negatives.test.columns} negatives each`;
-  context.notices.add(
-    `brings ${learnt} links to learn, ${validated} to validate and ${tested} to test${ranked}`,
-  );
+  const pooled =
+    pool.test === null ? '' : `, beside ${formatCount(rowsOf(pool.test))} pairs that are none`;
+  const sides = `${learnt} links to learn, ${validated} to validate and ${tested} to test`;
+  context.notices.add(`brings ${sides}${ranked}${pooled}`);
 }
 
 const nothing: LinkArray = { path: '', columns: 2, values: new Uint32Array() };
@@ -134,7 +148,7 @@ class LinkReader {
     const file = [own, ...others].map((each) => `${each}.npy`).find((each) => names.includes(each));
     const isPairs = !name.endsWith('_negatives');
     if (file === undefined) {
-      if (isPairs) problems.add(`links/${own}.npy`, 'is missing');
+      if (linkSides.some((side) => side === own)) problems.add(`links/${own}.npy`, 'is missing');
       return null;
     }
     try {

@@ -37,6 +37,9 @@ export interface LinkCounts {
   readonly train: number;
   readonly val: number;
   readonly test: number;
+  /** Pairs that are no links, of the pools of both evaluated sides. */
+  readonly valPool: number;
+  readonly testPool: number;
   /** Whether the graph has each edge in both directions, so that a pair is two of them. */
   readonly symmetric: boolean;
 }
@@ -53,7 +56,10 @@ export interface Judged {
 
 export const nothingJudged: Judged = { val: 0, test: 0, chunkCounts: 0, rankedBytes: 0 };
 
-export const noLinks: LinkCounts = { train: 0, val: 0, test: 0, symmetric: false };
+export const noLinks: LinkCounts = {
+  ...{ train: 0, val: 0, test: 0 },
+  ...{ valPool: 0, testPool: 0, symmetric: false },
+};
 
 /** A job, and the crew for which a segment is made. */
 export interface SegmentRequest {

@@ -15,9 +15,14 @@ export function judgedNodes(spec: JobSpec, counts: DatasetCounts): Judged {
   return { val, test, chunkCounts: chunkCountsOf(counts), rankedBytes };
 }
 
-/** Of each link its score and that of one negative are ranked. */
-export function judgedLinks({ val, test }: LinkCounts): Judged {
-  const rankedBytes = rankedColumnBytes + 2 * Math.max(val, test) * rankedEntryBytes;
+/** Of each link its score and that of one negative are ranked, or all with the pool they share. */
+export function judgedLinks(
+  { val, test, valPool, testPool }: LinkCounts,
+  negatives: JobSpec['links']['evaluation']['negatives'],
+): Judged {
+  const isPooled = negatives === 'POOL';
+  const entries = isPooled ? Math.max(val + valPool, test + testPool) : 2 * Math.max(val, test);
+  const rankedBytes = rankedColumnBytes + entries * rankedEntryBytes;
   return { val, test, chunkCounts: linkCounts, rankedBytes };
 }
 

@@ -15,7 +15,7 @@ export const trainLinks: PlanKind = {
   judged: (spec, counts, links) =>
     reads({ task: spec.task }, 'links.labels')
       ? judgedNodes(spec, labelCountsOf(spec, counts, links))
-      : judgedLinks(links),
+      : judgedLinks(links, spec.links.evaluation.negatives),
 };
 
 /** As if what is known of links was known of nodes. */
@@ -29,5 +29,5 @@ function labelCountsOf(
 
 /** As if each edge was a pair of its own: what a graph has of both directions is counted later. */
 function mostLinksOf({ links }: JobSpec, { numEdges }: DatasetCounts): LinkCounts {
-  return { ...splitOf(links, numEdges), symmetric: false };
+  return { ...splitOf(links, numEdges), valPool: 0, testPool: 0, symmetric: false };
 }

@@ -26,7 +26,7 @@ export interface MessageGraph {
 }
 
 /** Changes when the same inputs would give other files. */
-const graphVersion = 1;
+const graphVersion = 2;
 
 const countsName = 'counts.json';
 const madeNames = [
@@ -36,6 +36,7 @@ const madeNames = [
 /** What a dataset's own links may have beside them. */
 const givenNames = [
   ...(['links_val_negatives.npy', 'links_test_negatives.npy'] as const),
+  ...(['links_val_negative_pairs.npy', 'links_test_negative_pairs.npy'] as const),
   ...(['links_train_labels.npy', 'links_val_labels.npy', 'links_test_labels.npy'] as const),
 ];
 

@@ -30,7 +30,8 @@ export interface Targets {
 export function negativesOf({ task, links }: Pick<JobSpec, 'task' | 'links'>): string {
   if (!reads({ task }, 'links.negatives')) return '';
   const { negatives, count } = links.evaluation;
-  return negatives === 'ALL' ? 'all' : String(count);
+  if (negatives === 'ALL' || negatives === 'POOL') return negatives.toLowerCase();
+  return String(count);
 }
 
 /** Facts of a dataset; null where it is not known. */

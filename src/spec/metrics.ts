@@ -46,7 +46,15 @@ const ofLinks = [
   ...(['MRR', 'HITS_1', 'HITS_3', 'HITS_10', 'HITS_20', 'HITS_50', 'HITS_100'] as const),
   ...(['ROC_AUC', 'AVERAGE_PRECISION'] as const),
 ];
+/** Of links that share a pool of negatives, among which none has a rank of its own. */
+const ofPools = ofLinks.filter((name) => name !== 'MRR');
 const ofClasses = ['MICRO_F1', 'MACRO_F1', 'ROC_AUC', 'AVERAGE_PRECISION'] as const;
+
+/** What decides, and what may, where links share a pool of negatives. */
+export const poolMetrics = { usual: 'HITS_50', known: ofPools } as const satisfies {
+  readonly usual: DecidingMetric;
+  readonly known: readonly DecidingMetric[];
+};
 
 /** Metric that decides on the best parameters and an early stop; specs once had none. */
 export function decidingMetric({ evaluation }: JobSpec, task: DatasetTask): DecidingMetric {
@@ -67,7 +75,7 @@ const ranks: ReadonlySet<DecidingMetric> = new Set<DecidingMetric>(
 
 /**
  * A metric's name for people and files: lower case, and of ranks with the number of negatives that
- * they are among, or all. MRR is `mrr@1000` and HITS_10 `hits@10@1000`.
+ * they are among, or all, or a pool. MRR is `mrr@1000` and HITS_10 `hits@10@1000`.
  */
 export function nameOf(metric: DecidingMetric, negatives: string): string {
   const name = metric.toLowerCase();

@@ -46,6 +46,7 @@ test('a ring has 400 links, of which the share asked for is kept from messages',
   const { folder, made } = await messageGraph();
   expect(made).toEqual({
     ...{ numEdges: 2 * 280, symmetric: true, train: 280, val: 40, test: 80, overlap: 0 },
+    ...{ valPool: 0, testPool: 0 },
   });
   const lists = ['train', 'val', 'test'].map((list) => pairsIn(join(folder, `links_${list}.npy`)));
   expect(lists.map(({ length }) => length)).toEqual([280, 40, 80]);

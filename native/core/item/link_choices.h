@@ -26,6 +26,6 @@ enum class LinkLoss : uint32_t { kBce = 1, kBceBalanced = 2, kBpr = 3, kSoftmax 
 
 // Which nodes a link is ranked among when it is evaluated. A job's spec may leave it open (1); what
 // native code gets is decided.
-enum class EvaluationNegatives : uint32_t { kKeyed = 2, kAll = 3, kDataset = 4 };
+enum class EvaluationNegatives : uint32_t { kKeyed = 2, kAll = 3, kDataset = 4, kPool = 5 };
 
 }  // namespace gnnd

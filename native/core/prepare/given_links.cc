@@ -30,6 +30,14 @@ Result<NpyArray> OpenLinks(const std::string& path, uint32_t num_nodes) {
   return links;
 }
 
+// How many pairs that are no links the dataset has for a side; 0 without the file.
+Result<uint64_t> PoolOf(const std::string& path, const Edges& edges) {
+  const Result<NpyArray> pool = OpenLinks(path, edges.num_nodes());
+  if (pool.status().code() == Code::kNotFound) return uint64_t{0};
+  GNND_TRY(pool.status());
+  return pool->shape()[0];
+}
+
 uint64_t OverlapOf(const Edges& edges, bool symmetric, std::span<const uint32_t> links) {
   const auto has = [&edges](uint32_t source, uint32_t v) {
     const std::span<const uint32_t> row = edges.row(v);
@@ -167,6 +175,8 @@ Result<MessageGraphCounts> TakeGiven(const std::string& dataset, const GivenGrap
   counts.test = test.shape()[0];
   counts.overlap = OverlapOf(edges, counts.symmetric, val.values<uint32_t>()) +
                    OverlapOf(edges, counts.symmetric, test.values<uint32_t>());
+  counts.val_pool = GNND_VALUE(PoolOf(dataset + "/links_val_negative_pairs.npy", edges));
+  counts.test_pool = GNND_VALUE(PoolOf(dataset + "/links_test_negative_pairs.npy", edges));
   const std::vector<uint32_t> order = OrderOf(train.values<uint32_t>());
   GNND_TRY(WriteOrdered<uint32_t>(train, order, folder));
   GNND_TRY(WriteLabels(dataset, order, folder));
@@ -176,10 +186,11 @@ Result<MessageGraphCounts> TakeGiven(const std::string& dataset, const GivenGrap
     counts.num_edges += added.size();
   }
   const Shared shared(dataset, folder);
-  for (const char* name : {FileName(DatasetFile::kIndptr), FileName(DatasetFile::kIndices),
-                           FileName(DatasetFile::kEdgeWeights), "links_val.npy", "links_test.npy",
-                           "links_val_negatives.npy", "links_test_negatives.npy",
-                           "links_val_labels.npy", "links_test_labels.npy"}) {
+  for (const char* name :
+       {FileName(DatasetFile::kIndptr), FileName(DatasetFile::kIndices),
+        FileName(DatasetFile::kEdgeWeights), "links_val.npy", "links_test.npy",
+        "links_val_negatives.npy", "links_test_negatives.npy", "links_val_negative_pairs.npy",
+        "links_test_negative_pairs.npy", "links_val_labels.npy", "links_test_labels.npy"}) {
     GNND_TRY(shared.Link(name));
   }
   return counts;

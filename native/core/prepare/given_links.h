@@ -5,7 +5,6 @@
 
 #include "core/base/status.h"
 #include "core/prepare/message_files.h"
-#include "core/prepare/message_graph.h"
 
 namespace gnnd {
 
@@ -17,7 +16,7 @@ struct GivenGraph {
 };
 
 // Makes the message graph of a dataset with lists of its own, in `folder`, which may have files of
-// the graph already; as MakeMessageGraph does with `given`.
+// the graph already; as MakeMessageGraph (message_graph.h) does with `given`.
 Result<MessageGraphCounts> TakeGiven(const std::string& dataset, const GivenGraph& graph,
                                      bool keep_validation, const std::string& folder);
 

@@ -19,6 +19,17 @@
 
 namespace gnnd {
 
+struct MessageGraphCounts {
+  uint64_t num_edges = 0;  // that are left
+  bool symmetric = false;
+  uint64_t train = 0;  // items of each list
+  uint64_t val = 0;
+  uint64_t test = 0;
+  uint64_t val_pool = 0;  // pairs that are none, of given lists
+  uint64_t test_pool = 0;
+  uint64_t overlap = 0;  // validation and test links that are edges of the graph; of given lists
+};
+
 // The edges of a dataset; row v is indices[indptr[v] .. indptr[v + 1]), ascending.
 struct Edges {
   std::span<const int64_t> indptr;

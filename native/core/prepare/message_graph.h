@@ -5,6 +5,7 @@
 
 #include "core/base/status.h"
 #include "core/graph/dataset.h"
+#include "core/prepare/message_files.h"
 
 // The graph that a job of links takes its messages from: a dataset of its own, without the links
 // that validation and test ask for, so that no training, evaluation or prediction can read them off
@@ -35,15 +36,6 @@ struct MessageGraphOptions {
   bool given = false;
 };
 
-struct MessageGraphCounts {
-  uint64_t num_edges = 0;  // that are left
-  bool symmetric = false;
-  uint64_t train = 0;  // items of each list
-  uint64_t val = 0;
-  uint64_t test = 0;
-  uint64_t overlap = 0;  // validation and test links that are edges of the graph; of given lists
-};
-
 // Writes to `folder`, which exists: indptr.npy, indices.npy and, if there are any,
 // edge_weights.npy; empty lists of training, validation and test nodes; links_train.npy,
 // links_val.npy and links_test.npy, uint32 [items, 2]; and symbolic links to the features and
@@ -56,11 +48,12 @@ struct MessageGraphCounts {
 // dataset's do not, they are sorted in files first, a row at a time.
 //
 // Of given lists the graph's files, validation and test lists and their negatives
-// (links_val_negatives.npy, links_test_negatives.npy), if any, are symbolic links, too, except what
-// had to be sorted, and a graph that validation links were added to; training links are sorted by
-// (destination, source). That takes 8 bytes of memory each, added edges likewise. What is known of
-// links goes with them: links_train_labels.npy, links_val_labels.npy and links_test_labels.npy, if
-// any, of an array type that labels of nodes have.
+// (links_val_negatives.npy, links_test_negatives.npy; or, of all together,
+// links_val_negative_pairs.npy, links_test_negative_pairs.npy), if any, are symbolic links, too,
+// except what had to be sorted, and a graph that validation links were added to; training links are
+// sorted by (destination, source). That takes 8 bytes of memory each, added edges likewise. What
+// is known of links goes with them: links_train_labels.npy, links_val_labels.npy and
+// links_test_labels.npy, if any, of an array type that labels of nodes have.
 Result<MessageGraphCounts> MakeMessageGraph(const std::string& dataset, const DatasetCounts& counts,
                                             const MessageGraphOptions& options,
                                             const std::string& folder);

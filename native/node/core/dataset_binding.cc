@@ -77,16 +77,18 @@ inline constexpr auto kTable<MessageGraphFields> =
                    "The dataset has lists of its own: nothing is split, and every edge stays."});
 
 template <>
-inline constexpr auto kTable<MessageGraphCounts> =
-    StructOf("MessageGraphCounts", "A graph that lacks some links, and the lists of all links.",
-             Field{"numEdges", &MessageGraphCounts::num_edges, "That are left."},
-             Field{"symmetric", &MessageGraphCounts::symmetric,
-                   "Every edge has its reverse, and both are one link."},
-             Field{"train", &MessageGraphCounts::train, "Links."},
-             Field{"val", &MessageGraphCounts::val, "Links."},
-             Field{"test", &MessageGraphCounts::test, "Links."},
-             Field{"overlap", &MessageGraphCounts::overlap,
-                   "Of given lists: validation and test links that are edges."});
+inline constexpr auto kTable<MessageGraphCounts> = StructOf(
+    "MessageGraphCounts", "A graph that lacks some links, and the lists of all links.",
+    Field{"numEdges", &MessageGraphCounts::num_edges, "That are left."},
+    Field{"symmetric", &MessageGraphCounts::symmetric,
+          "Every edge has its reverse, and both are one link."},
+    Field{"train", &MessageGraphCounts::train, "Links."},
+    Field{"val", &MessageGraphCounts::val, "Links."},
+    Field{"test", &MessageGraphCounts::test, "Links."},
+    Field{"valPool", &MessageGraphCounts::val_pool, "Pairs that are none, of given lists."},
+    Field{"testPool", &MessageGraphCounts::test_pool, "Likewise."},
+    Field{"overlap", &MessageGraphCounts::overlap,
+          "Of given lists: validation and test links that are edges."});
 
 constexpr napi_type_tag kArrayCopyTag = {0x676E6E64'61727261ULL, 0x795F636F'70795F68ULL};
 

@@ -126,7 +126,8 @@ inline constexpr auto kNames<EvaluationNegatives> =
     {"AUTO", EvaluationNegatives{1}},
     {"KEYED", EvaluationNegatives{2}},
     {"ALL", EvaluationNegatives{3}},
-    {"DATASET", EvaluationNegatives{4}}});
+    {"DATASET", EvaluationNegatives{4}},
+    {"POOL", EvaluationNegatives{5}}});
 
 template <>
 inline constexpr auto kTable<WalkOptions> = StructOf("WalkOptions",

@@ -35,12 +35,16 @@ class LinkFiles {
   // The links of both evaluated sides, of a dataset's folder.
   Status ReadEvaluated(const std::string& folder, LinkUse* use) {
     const bool given = use->negatives == EvaluationNegatives::kDataset;
+    const bool pooled = use->negatives == EvaluationNegatives::kPool;
     for (const EvalNodes which : {EvalNodes::kValidation, EvalNodes::kTest}) {
       const std::string side = which == EvalNodes::kTest ? "test" : "val";
       LinkSet& set = use->sets[static_cast<uint32_t>(which)];
       set.ends = GNND_VALUE(Read(folder + "/links_" + side + ".npy", 2));
       if (given) {
         set.negatives = GNND_VALUE(Read(folder + "/links_" + side + "_negatives.npy", 2));
+      }
+      if (pooled) {
+        set.negatives = GNND_VALUE(Read(folder + "/links_" + side + "_negative_pairs.npy", 2));
       }
     }
     return Status::Ok();

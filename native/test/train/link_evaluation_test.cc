@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -38,13 +39,18 @@ std::unique_ptr<TorchWork> WorkOf(const TrainOptions& options) {
 struct Shared {
   explicit Shared(const TrainOptions& options)
       : kept(ScoreTable::kColumnBytes +
-             2 * std::max(options.links->sets[0].size(), options.links->sets[1].size()) *
+             std::max(EntriesOf(options.links->sets[0]), EntriesOf(options.links->sets[1])) *
                  ScoreTable::kEntryBytes) {
     const EvalLayout layout = EvalLayout::Of(options.model, options.num_nodes());
     auto made = EvalScratch::Create(layout.total_bytes + layout.kept_bytes, "");
     REQUIRE(made.ok());
     scratch = std::move(*made);
   }
+  // Of each link one negative, or the pool of all.
+  static uint64_t EntriesOf(const LinkSet& set) {
+    return set.size() + std::max<uint64_t>(set.size(), set.negatives.size() / 2);
+  }
+
   UniqueFd scratch;
   std::vector<std::byte> kept;
 };
@@ -274,6 +280,61 @@ TEST_CASE("no bit of an evaluation of links depends on who does what, or on thre
   }
 }
 
+TEST_CASE("links of a pool are found as one pair after the other finds them") {
+  for (const LinkHead head : {LinkHead::kDot, LinkHead::kMlp}) {
+    LinkData data(2600, 12, true, 9);
+    data.use.ranks = true;
+    data.use.negatives = EvaluationNegatives::kPool;
+    // One pool has more than the other, and one less than there are links.
+    const std::vector<uint32_t> few = Given(90, 2, data.num_nodes());
+    const std::vector<uint32_t> many = Given(9000, 2, data.num_nodes());
+    data.use.sets[0].negatives = many;
+    data.use.sets[1].negatives = few;
+    const TrainOptions options = data.Options(ModelType::kGraphSage, head);
+    const std::vector<float> rows = RowsOf(options);
+    // The larger one first, whose scores are there while the smaller one is judged.
+    Shared shared(options);
+    TrainOptions placed = options;
+    placed.eval_place.fd = shared.scratch.get();
+    const auto work = WorkOf(placed);
+    const std::vector<float> parameters = InitialParameters(*work);
+    for (const EvalNodes which : {EvalNodes::kValidation, EvalNodes::kTest}) {
+      const LinkSet& set = data.use.sets[static_cast<uint32_t>(which)];
+      const Evaluated found = Evaluate({work.get()}, which, parameters, 5, &shared);
+      CHECK(std::isnan(found[Metric::kMrr]));
+      CHECK(found.whole.sums.items == set.size());
+      for (const auto& [trainers, threads] : {std::pair(3U, 1U), std::pair(1U, 3U)}) {
+        const Evaluated other = Evaluate(options, which, trainers, threads);
+        CHECK(other.whole.sums.loss == found.whole.sums.loss);
+        for (const Metric metric : {Metric::kHits1, Metric::kHits50, Metric::kHits100,
+                                    Metric::kRocAuc, Metric::kAveragePrecision}) {
+          CHECK(other[metric] == found[metric]);
+        }
+      }
+      if (head != LinkHead::kDot) continue;
+      std::vector<double> pool;
+      for (uint64_t i = 0; i < set.negatives.size(); i += 2) {
+        pool.push_back(DotOf(rows, 16, set.negatives[i], set.negatives[i + 1]));
+      }
+      std::ranges::sort(pool, std::greater());
+      for (size_t k = 0; k < kNumHitRanks; ++k) {
+        double least = 0;
+        double most = 0;
+        for (uint64_t link = 0; link < set.size(); ++link) {
+          const double own = DotOf(rows, 16, set.source(link), set.destination(link));
+          const bool all = pool.size() < kHitRanks[k];
+          least += all || own > pool[kHitRanks[k] - 1] + kClose ? 1 : 0;
+          most += all || own > pool[kHitRanks[k] - 1] - kClose ? 1 : 0;
+        }
+        const double hits = found[HitsMetric(k)] * static_cast<double>(set.size());
+        CHECK(hits >= least - 0.5);
+        CHECK(hits <= most + 0.5);
+      }
+      CHECK(found[Metric::kHits1] < found[Metric::kHits50]);
+    }
+  }
+}
+
 TEST_CASE("nodes with equal rows tie, whichever is the link") {
   // All nodes are alike: every negative ties, and a link is in the middle of them.
   LinkData data(300, 8, true, 8);
@@ -356,6 +417,8 @@ TEST_CASE("bad links to evaluate are refused, and none are no evaluation") {
   CHECK(TorchWork::Create(options).status().code() == Code::kDatasetCorrupt);
   data.use.sets[0] = {};
   data.use.negatives = EvaluationNegatives::kDataset;
+  CHECK(TorchWork::Create(options).status().code() == Code::kInvalidArgument);
+  data.use.negatives = EvaluationNegatives::kPool;
   CHECK(TorchWork::Create(options).status().code() == Code::kInvalidArgument);
   data.use.negatives = EvaluationNegatives::kKeyed;
   const test::TestGraph other = test::GraphOf(std::vector<std::vector<uint32_t>>(99));

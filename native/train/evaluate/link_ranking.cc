@@ -56,6 +56,7 @@ std::vector<uint32_t> LinkRanking::NodesOf(EvalNodes which) const {
       for (uint32_t node = 0; node < topology_.num_nodes(); ++node) needed.Add(node);
       break;
     case EvaluationNegatives::kDataset:
+    case EvaluationNegatives::kPool:
       add(set.negatives);
       break;
   }
@@ -94,6 +95,9 @@ Status LinkRanking::Run(const EvalTask& task, uint32_t chunks, const Rows& rows,
         break;
       case EvaluationNegatives::kDataset:
         GNND_TRY(RankAmongGiven(rows, alive, &group));
+        break;
+      case EvaluationNegatives::kPool:
+        GNND_TRY(ScorePool(task, rows, alive, &group));
         break;
     }
     Add(task, group, result);
@@ -246,19 +250,87 @@ Status LinkRanking::RankAmongGiven(const Rows& rows, const Alive& alive, Group* 
   return Status::Ok();
 }
 
+// Calls take(number, score) for each pair of `ends`, [pairs, 2], in blocks.
+template <typename Take>
+Status LinkRanking::ScorePairs(const Rows& rows, const Alive& alive, std::span<const uint32_t> ends,
+                               const Take& take) {
+  const uint64_t pairs = ends.size() / 2;
+  std::vector<uint32_t> sources;
+  std::vector<uint32_t> destinations;
+  for (uint64_t first = 0; first < pairs; first += kRankedBlockRows) {
+    if (!alive()) return EvaluationAborted();
+    memory_.Reset();
+    sources.clear();
+    destinations.clear();
+    const uint64_t end = std::min<uint64_t>(pairs, first + kRankedBlockRows);
+    for (uint64_t pair = first; pair < end; ++pair) {
+      sources.push_back(ends[2 * pair]);
+      destinations.push_back(ends[2 * pair + 1]);
+    }
+    const at::Tensor scores =
+        head_
+            .OfEach({rows.head, &memory_}, GatheredRows<float>(rows.table, sources, &memory_),
+                    GatheredRows<float>(rows.table, destinations, &memory_), 1)
+            .contiguous();
+    const auto* const found = scores.const_data_ptr<float>();
+    for (uint64_t pair = first; pair < end; ++pair) take(pair, found[pair - first]);
+  }
+  return Status::Ok();
+}
+
+// A group scores its share of the pool beside its links; the shares together are the pool. The loss
+// of a link is with one pair of the share, if it has any.
+Status LinkRanking::ScorePool(const EvalTask& task, const Rows& rows, const Alive& alive,
+                              Group* group) {
+  const LinkSet& set = SetOf(group->which);
+  const uint64_t groups = NumGroups(group->which);
+  const uint64_t pool = set.negatives.size() / 2;
+  const uint64_t first = pool * group->number / groups;
+  const uint64_t end = pool * (uint64_t{group->number} + 1) / groups;
+  const ScoreTable table = use_.ranks ? ScoreTable::In(task.kept, 1) : ScoreTable{};
+  GNND_CHECK(!use_.ranks || set.size() + pool <= table.scores.size());
+  const auto own =
+      set.ends.subspan(2 * uint64_t{group->number} * kLinkGroup, 2 * group->standings.size());
+  GNND_TRY(ScorePairs(rows, alive, own, [group](uint64_t link, float score) {
+    group->standings[link].score = score;
+  }));
+  const auto share = set.negatives.subspan(2 * first, 2 * (end - first));
+  GNND_TRY(ScorePairs(rows, alive, share, [&](uint64_t pair, float score) {
+    for (uint64_t i = pair; i < group->standings.size(); i += end - first) {
+      group->standings[i].negative = score;
+      group->standings[i].has_negative = true;
+    }
+    if (!use_.ranks) return;
+    table.scores[set.size() + first + pair] = score;
+    table.outcomes[set.size() + first + pair] = Outcome::kNegative;
+  }));
+  // The other side may have more.
+  if (use_.ranks && uint64_t{group->number} + 1 == groups) {
+    std::ranges::fill(table.outcomes.subspan(set.size() + pool), Outcome::kUnknown);
+  }
+  return Status::Ok();
+}
+
 void LinkRanking::Add(const EvalTask& task, const Group& group, EvalResult* result) const {
   const ScoreTable table = use_.ranks ? ScoreTable::In(task.kept, 1) : ScoreTable{};
   for (size_t i = 0; i < group.standings.size(); ++i) {
     const Standing& link = group.standings[i];
     ++result->sums.items;
-    CountRank(link.rank, result->counts, &result->sums.totals[kReciprocalRanks]);
+    const bool pooled = use_.negatives == EvaluationNegatives::kPool;
+    if (!pooled) CountRank(link.rank, result->counts, &result->sums.totals[kReciprocalRanks]);
     const float scores[] = {link.score, link.negative};
     const size_t known = link.has_negative ? 2 : 1;
     if (task.run.nodes == EvalNodes::kValidation) {
       result->sums.loss += LossOfLink<float>(use_.loss, {{scores, known}, 0, nullptr}, nullptr);
     }
     if (!use_.ranks) continue;
-    const uint64_t place = 2 * (uint64_t{group.number} * kLinkGroup + i);
+    const uint64_t number = uint64_t{group.number} * kLinkGroup + i;
+    if (pooled) {
+      table.scores[number] = link.score;
+      table.outcomes[number] = Outcome::kPositive;
+      continue;
+    }
+    const uint64_t place = 2 * number;
     GNND_CHECK(place + 1 < table.scores.size());
     std::ranges::copy(scores, table.scores.begin() + static_cast<int64_t>(place));
     table.outcomes[place] = Outcome::kPositive;

@@ -59,6 +59,7 @@ class LinkRanking final : public PairPhase {
   Status RankDrawn(const Rows& rows, const Alive& alive, Group* group);
   Status RankAmongAll(const Rows& rows, const Alive& alive, Group* group);
   Status RankAmongGiven(const Rows& rows, const Alive& alive, Group* group);
+  Status ScorePool(const EvalTask& task, const Rows& rows, const Alive& alive, Group* group);
   // Scores the links themselves.
   void Begin(const Rows& rows, Group* group);
   at::Tensor Scores(const Rows& rows, std::span<const uint32_t> nodes, const Group& group);
@@ -66,6 +67,9 @@ class LinkRanking final : public PairPhase {
   void CountBlock(const float* scores, uint64_t nodes, Group* group) const;
   void PickNegatives(const float* scores, uint64_t nodes, Group* group) const;
   uint32_t BlockNodes(const Group& group) const;
+  template <typename Take>
+  Status ScorePairs(const Rows& rows, const Alive& alive, std::span<const uint32_t> ends,
+                    const Take& take);
   void Add(const EvalTask& task, const Group& group, EvalResult* result) const;
 
   const LinkUse& use_;

@@ -10,7 +10,8 @@ namespace gnnd {
 
 std::unique_ptr<Judging> JudgingOf(const LinkUse& use) {
   if (use.labels != nullptr) return std::make_unique<NodeJudging>(use.labels->train);
-  return std::make_unique<LinkJudging>(use.decides, use.ranks);
+  return std::make_unique<LinkJudging>(
+      LinkJudging::Links{use.decides, use.ranks, use.negatives == EvaluationNegatives::kPool});
 }
 
 Result<PairsOfRows> ChoosePairs(const PairsRequest& of) {

@@ -19,7 +19,12 @@ Status CheckSet(const LinkUse& use, const LinkSet& set, uint64_t num_nodes) {
   if (set.ends.size() % 2 != 0) return Invalid("links to evaluate are not [links, 2]");
   GNND_TRY(CheckNodes(set.ends, num_nodes, "an end"));
   GNND_TRY(CheckNodes(set.negatives, num_nodes, "a negative"));
-  if (use.negatives != EvaluationNegatives::kDataset || set.size() == 0) return Status::Ok();
+  if (set.size() == 0) return Status::Ok();
+  if (use.negatives == EvaluationNegatives::kPool) {
+    if (!set.negatives.empty() && set.negatives.size() % 2 == 0) return Status::Ok();
+    return Invalid("a pool of negatives is not [pairs, 2]");
+  }
+  if (use.negatives != EvaluationNegatives::kDataset) return Status::Ok();
   if (!set.negatives.empty() && set.negatives.size() % set.size() == 0) return Status::Ok();
   return Invalid("negatives of links to evaluate are not [links, k]");
 }

@@ -16,8 +16,9 @@ namespace gnnd {
 
 // Links that are evaluated, in borrowed memory.
 struct LinkSet {
-  std::span<const uint32_t> ends{};       // [links, 2]: source and destination
-  std::span<const uint32_t> negatives{};  // [links, k]: the dataset's destinations, or none
+  std::span<const uint32_t> ends{};  // [links, 2]: source and destination
+  // [links, k]: the dataset's destinations; or [pairs, 2]: a pool of its pairs; or none.
+  std::span<const uint32_t> negatives{};
 
   uint64_t size() const { return ends.size() / 2; }
   uint32_t source(uint64_t link) const { return ends[2 * link]; }
@@ -62,7 +63,7 @@ struct LinkUse {
   LinkSet sets[2];                            // by EvalNodes
   std::optional<TestMessages> test_messages;  // none: the graph of batches
   Metric decides = Metric::kMrr;              // the metric by which parameters are compared
-  bool ranks = false;                         // whether scores are kept, for areas under curves
+  bool ranks = false;  // whether scores are kept, for areas under curves and what a pool decides
 
   // Null: it is learnt which pairs are links. Borrowed; no negatives are read then.
   const LinkLabels* labels = nullptr;

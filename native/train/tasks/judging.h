@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "core/base/status.h"
@@ -35,21 +36,26 @@ class NodeJudging final : public Judging {
 
 // Where an evaluation of links adds up 1 / rank, among the totals of a TaskSums. Its counts are
 // those of links found (core/metric/link_rank.h), its kept bytes a ScoreTable of one column, with
-// the score of each link and that of one of its negatives behind it.
+// the score of each link and that of one of its negatives behind it. Of links that share a pool it
+// adds up and counts nothing, and the table has the links, then the pool, then unknown ones.
 inline constexpr size_t kReciprocalRanks = 0;
 
 class LinkJudging final : public Judging {
  public:
-  // `ranks`: scores are kept.
-  LinkJudging(Metric decides, bool ranks) : decides_(decides), ranks_(ranks) {}
+  struct Links {
+    Metric decides;
+    bool ranks;   // scores are kept
+    bool pooled;  // they share a pool of negatives
+  };
+  explicit LinkJudging(const Links& links) : links_(links) {}
   Status Reduce(const ReduceTask& task, const Alive& alive) const override;
   Judgement Judge(const EvalResult& whole, std::span<std::byte> kept) const override;
 
  private:
-  Quality QualityOf(const EvalResult& whole, const Metrics& metrics) const;
+  using Hits = std::span<const uint64_t>;  // [kNumHitRanks]
+  Quality QualityOf(Hits hits, uint64_t links, const Metrics& metrics) const;
 
-  const Metric decides_;
-  const bool ranks_;
+  const Links links_;
 };
 
 }  // namespace gnnd

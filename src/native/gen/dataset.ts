@@ -94,6 +94,10 @@ export interface MessageGraphCounts {
   readonly val: number;
   /** Links. */
   readonly test: number;
+  /** Pairs that are none, of given lists. */
+  readonly valPool: number;
+  /** Likewise. */
+  readonly testPool: number;
   /** Of given lists: validation and test links that are edges. */
   readonly overlap: number;
 }

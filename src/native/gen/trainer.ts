@@ -121,7 +121,7 @@ export interface ClassWeighting {
 
 export type LinkLoss = 'BCE' | 'BCE_BALANCED' | 'BPR' | 'SOFTMAX';
 
-export type EvaluationNegatives = 'AUTO' | 'KEYED' | 'ALL' | 'DATASET';
+export type EvaluationNegatives = 'AUTO' | 'KEYED' | 'ALL' | 'DATASET' | 'POOL';
 
 /** Read if the model has a head. */
 export interface LinkTrainingOptions {

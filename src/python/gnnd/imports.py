@@ -87,7 +87,8 @@ class Imports:
             links: `{"train": …, "val": …, "test": …}`, pairs [2, L] or [L, 2] of nodes that jobs
                 of links learn and are judged by, or `(pairs, labels)` with what is known of each,
                 [L] or [L, K]; and maybe `val_negatives` and `test_negatives` [L, k]: targets that
-                are no links of each pair's source.
+                are no links of each pair's source; or `val_negative_pairs` and
+                `test_negative_pairs`, pairs that are no links, one pool for all.
             class_names: C texts, for people.
             node_names: N texts, for people.
             feature_names: F texts, by which a model knows its columns in another dataset; of a
@@ -191,8 +192,9 @@ class Imports:
         """Imports an OGB dataset of one graph: `NodePropPredDataset` or `LinkPropPredDataset`.
 
         Nodes have one label each; links are split as the dataset splits them, and ranked among its
-        own negatives where each link has some (`target_node_neg`). Where the dataset says that
-        edges are stored once (`add_inverse_edge`) it has added them.
+        own negatives where each link has some (`target_node_neg`), or found in its pool of them
+        (`edge_neg`), as OGB's evaluator does. Where the dataset says that edges are stored once
+        (`add_inverse_edge`) it has added them.
         """
         return self._import_graph(name, sources.from_ogb(dataset, options), options)
 

@@ -19,9 +19,10 @@ from gnnd.words import advice, shown
 from gnnd_formats import FormatError, ogb_links
 
 SIDES = ("train", "val", "test")
-#: Arrays by their names in a folder `links`: pairs, and negatives of those that models are judged
-#: by.
-NAMES = (*SIDES, "val_negatives", "test_negatives")
+#: Pairs by their names in a folder `links`: links, and pools of pairs that are none.
+PAIRS = (*SIDES, "val_negative_pairs", "test_negative_pairs")
+#: These, and negatives of each link that models are judged by.
+NAMES = (*PAIRS, "val_negatives", "test_negatives")
 #: What is known of the links of each side.
 LABELS = {side: f"{side}_labels" for side in SIDES}
 
@@ -41,17 +42,18 @@ class Found:
 
 
 def arrays_of(links: Any) -> dict[str, np.ndarray]:
-    """By their names, [2, links] or [links, 2] integers, negatives [links, k], and labels [links].
+    """By their names: [2, links] or [links, 2] integers, negatives, and labels.
 
-    A side may be `(pairs, labels)`: integers are classes, several columns of 0 and 1 labels, and
-    floats numbers to regress on, [links] or [links, k].
+    Negatives are [links, k], or pairs in a pool. A side may be `(pairs, labels)`: integers are
+    classes, several columns of 0 and 1 labels, and floats numbers to regress on, [links] or
+    [links, k].
 
     Raises `InvalidRequest` with all that is wrong. Whether ids are nodes, and no pair is on two
     sides, the daemon sees.
     """
     expected = (
         "train, val and test, each [2, links] or (pairs, labels), and maybe val_negatives and "
-        "test_negatives"
+        "test_negatives, or val_negative_pairs and test_negative_pairs"
     )
     if not isinstance(links, Mapping):
         raise wrong("an import", Violation("links", f"{shown(links)}: expected {expected}"))
@@ -68,7 +70,7 @@ def arrays_of(links: Any) -> dict[str, np.ndarray]:
             continue
         try:
             pairs, labels = _labelled(links[name]) if name in SIDES else (links[name], None)
-            found[name] = _ids(pairs, is_pairs=name in SIDES)
+            found[name] = _ids(pairs, is_pairs=name in PAIRS)
             if labels is not None:
                 found[LABELS[name]] = _labels(labels, found[name])
         except Unfit as error:

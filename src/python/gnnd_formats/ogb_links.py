@@ -16,7 +16,7 @@ from gnnd_formats.graph import FormatError, Graph, Problem
 from gnnd_formats.torch_files import array, loaded_file
 
 SIDES = {"train": "train", "val": "valid", "test": "test"}
-#: Said of negatives that belong to no link.
+#: Said of pairs that are no links, and that models are not judged by.
 POOLED = (
     "pairs that are no links are not used: gnnd ranks each link among negatives of its own source, "
     "which it draws (docs/links.md)"
@@ -68,9 +68,11 @@ def links_of(split: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], list[str]
             raise FormatError(Problem(name, text))
         if side != "train" and "target_node_neg" in part:
             links[f"{side}_negatives"] = array(part["target_node_neg"])
-        unused |= dict.fromkeys(map(str, part.keys() - _OF_LINKS))
-        if "edge_neg" in part:
+        if side != "train" and "edge_neg" in part:
+            links[f"{side}_negative_pairs"] = array(part["edge_neg"])
+        elif "edge_neg" in part:
             unused["edge_neg"] = None
+        unused |= dict.fromkeys(map(str, part.keys() - _OF_LINKS))
     notices = [
         POOLED if key == "edge_neg" else f"{key} of links is not used: gnnd learns which there are"
         for key in sorted(unused)

@@ -1,6 +1,6 @@
 import type { SpecDraft } from '../job-spec.ts';
 import { learntTask } from '../learnt.ts';
-import { isError, metricsOfTask, usualMetric } from '../metrics.ts';
+import { isError, metricsOfTask, poolMetrics, usualMetric } from '../metrics.ts';
 import { defaultOf } from '../spec-fields.ts';
 import { reads } from '../spec-parts.ts';
 import type { Rule, RuleFacts } from './rule.ts';
@@ -39,20 +39,20 @@ function resolveMetric(spec: SpecDraft, { check, context }: RuleFacts): void {
   const { targets } = context;
   if (targets === undefined || !reads({ kind }, 'training')) return;
   const task = learntTask(spec, targets.task);
-  const metric = evaluation.metric === 'AUTO' ? usualMetric[task] : evaluation.metric;
+  const isPooled = reads(spec, 'links') && spec.links.evaluation.negatives === 'POOL';
+  const usual = isPooled ? poolMetrics.usual : usualMetric[task];
+  const metric = evaluation.metric === 'AUTO' ? usual : evaluation.metric;
   evaluation.metric = metric;
   const { minDelta } = training.earlyStop;
   if (minDelta >= 1 && !isError(metric)) {
     const description = `${minDelta}: expected below 1, for ${metric} is a share`;
     check.violate('spec.training.early_stop.min_delta', description);
   }
-  const known = metricsOfTask[task];
+  const known = isPooled ? poolMetrics.known : metricsOfTask[task];
   if (known.includes(metric)) return;
   const whose = task === targets.task ? "the dataset's task" : 'the task';
-  check.violate(
-    'spec.evaluation.metric',
-    `${metric}: expected one of ${known.join(', ')}: ${whose} is ${task}`,
-  );
+  const why = isPooled ? 'links share a pool of negatives' : `${whose} is ${task}`;
+  check.violate('spec.evaluation.metric', `${metric}: expected one of ${known.join(', ')}: ${why}`);
 }
 
 /**

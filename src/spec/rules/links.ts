@@ -96,16 +96,24 @@ function resolveExclusion({ links, model, task }: SpecDraft, { check, given }: R
 function resolveNegatives({ links }: SpecDraft, { check, given, context }: RuleFacts): void {
   const { negatives, evaluation } = links;
   const own = links.targets === 'DATASET' ? (context.links?.negatives.test ?? 0) : 0;
-  if (evaluation.negatives === 'AUTO') evaluation.negatives = own > 0 ? 'DATASET' : 'KEYED';
+  const pool = links.targets === 'DATASET' ? (context.links?.pool?.test ?? 0) : 0;
+  if (evaluation.negatives === 'AUTO') {
+    evaluation.negatives = own > 0 ? 'DATASET' : pool > 0 ? 'POOL' : 'KEYED';
+  }
   if (given.links?.negatives?.known === undefined) {
     const isOfBatch = negatives.method === 'JOINT' || negatives.method === 'IN_BATCH';
     negatives.known = isOfBatch ? 'MASK' : 'ALLOW';
   }
   const path = 'spec.links.evaluation.count';
   if (check.failed(path)) return;
-  if (evaluation.negatives === 'ALL') {
+  if (evaluation.negatives === 'ALL' || evaluation.negatives === 'POOL') {
     const asked = given.links?.evaluation?.count ?? 0;
-    if (asked !== 0) check.violate(path, `${asked}: expected none for ALL, which has all nodes`);
+    const all = evaluation.negatives === 'ALL' ? 'ALL, which has all nodes' : 'POOL, which has all';
+    if (asked !== 0) check.violate(path, `${asked}: expected none for ${all}`);
+    if (evaluation.negatives === 'POOL' && pool === 0) {
+      const why = 'POOL: there are no pairs beside its links; expected KEYED or ALL';
+      check.violate('spec.links.evaluation.negatives', why);
+    }
     evaluation.count = 0;
   } else if (evaluation.negatives === 'DATASET') {
     const asked = given.links?.evaluation?.count ?? own;
@@ -115,7 +123,7 @@ function resolveNegatives({ links }: SpecDraft, { check, given, context }: RuleF
     } else if (asked !== own) check.violate(path, `${asked}: the dataset has ${own} of each link`);
     evaluation.count = own;
   } else if (evaluation.count === 0) {
-    check.violate(path, `0: only for ALL; expected how many negatives each link has`);
+    check.violate(path, `0: only for ALL and POOL; expected how many negatives each link has`);
   }
 }
 

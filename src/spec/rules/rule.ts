@@ -8,6 +8,8 @@ export interface DatasetLinks {
   readonly val: number;
   readonly test: number;
   readonly negatives: { readonly val: number; readonly test: number };
+  /** Pairs that are no links, one pool for all; absent: there are none. */
+  readonly pool?: { readonly val: number; readonly test: number };
   readonly in_graph: { readonly val: number; readonly test: number };
   /** What is known of each: so many classes, labels or numbers; absent: that it is a link. */
   readonly labels?: { readonly task: DatasetTask; readonly count: number };

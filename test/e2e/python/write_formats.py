@@ -217,6 +217,8 @@ np.save(own / "edge_index.npy", np.ascontiguousarray(both))
 negatives = rng.integers(0, n - 3, (half.shape[1], 3))
 for name, links in zip(("train", "val", "test"), of_sides, strict=True):
     np.save(own / f"links/{name}.npy", np.ascontiguousarray(links))
+    if name != "train":
+        np.save(own / f"links/{name}_negative_pairs.npy", np.ascontiguousarray(links.T[:3]))
 (own / "meta.json").write_text('{"undirected": true}')
 
 

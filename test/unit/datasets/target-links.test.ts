@@ -94,6 +94,28 @@ describe('links of a folder', () => {
     ]);
   });
 
+  it('may have a pool of pairs that are none, for both sides', async () => {
+    const pools = {
+      'val_negative_pairs.npy': pairs(2, 0, 3, 1),
+      'test_negative_pairs.npy': npy('int32', [2, 3], Int32Array.of(0, 1, 2, 4, 4, 4)),
+    };
+    const found = await tryImport('NPY', withLinks(path, { ...links, ...pools }));
+    expect(found.manifest.links?.pool).toEqual({ val: 2, test: 3 });
+    expect(found.manifest.links?.negatives).toEqual({ val: 0, test: 0 });
+    expect(found.numbers('links_test_negative_pairs.npy')).toEqual([0, 4, 1, 4, 2, 4]);
+    expect(found.notices).toContain(
+      'brings 3 links to learn, 1 to validate and 3 to test, beside 3 pairs that are none',
+    );
+    const { 'val_negative_pairs.npy': _, ...one } = pools;
+    expect(await linesOf('NPY', withLinks(path, { ...links, ...one }))).toEqual([
+      'links/val_negative_pairs.npy: is missing beside that of test',
+    ]);
+    const beyond = { ...pools, 'val_negative_pairs.npy': pairs(2, 9) };
+    expect(await linesOf('NPY', withLinks(path, { ...links, ...beyond }))).toEqual([
+      'links/val_negative_pairs.npy: has 9 at row 0, column 1: expected ids below the 5 nodes',
+    ]);
+  });
+
   it('may list sources first, then destinations', async () => {
     const turned = npy('uint32', [2, 3], Uint32Array.of(0, 2, 0, 2, 4, 4));
     const found = await tryImport('NPY', withLinks(path, { ...links, 'train.npy': turned }));

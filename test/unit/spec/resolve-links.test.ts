@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { negativesOf } from '../../../src/spec/learnt.ts';
+import { nameOf } from '../../../src/spec/metrics.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import type { ResolveContext } from '../../../src/spec/rules/rule.ts';
 import { contextOf, okOf, violationsIn } from '../../support/spec-context.ts';
@@ -86,7 +88,8 @@ describe('links', () => {
       'spec.links.evaluation.count': '5: expected none for ALL, which has all nodes',
     });
     expect(wrongOf({ links: { evaluation: { count: 0 } } })).toEqual({
-      'spec.links.evaluation.count': '0: only for ALL; expected how many negatives each link has',
+      'spec.links.evaluation.count':
+        '0: only for ALL and POOL; expected how many negatives each link has',
     });
   });
 
@@ -209,6 +212,31 @@ describe('links', () => {
     expect(wrongOf(chunks)).toEqual({
       'spec.training.row_chunk': expect.stringMatching(/^8: rows of links lie anywhere/),
     });
+  });
+
+  it('are found in a pool where the dataset has one', () => {
+    const own = {
+      ...{ train: 700, val: 20, test: 30, pool: { val: 90, test: 100 } },
+      ...{ negatives: { val: 0, test: 0 }, in_graph: { val: 0, test: 0 } },
+    };
+    const spec = okOf(resolve({}, { links: own }));
+    expect(spec.links.evaluation).toEqual({ negatives: 'POOL', count: 0 });
+    expect(spec.evaluation.metric).toBe('HITS_50');
+    expect(negativesOf(spec)).toBe('pool');
+    expect(nameOf('HITS_50', 'pool')).toBe('hits@50@pool');
+    const asked = { links: { evaluation: { count: 5 } }, evaluation: { metric: 'MRR' } } as const;
+    expect(wrongOf(asked, { links: own })).toEqual({
+      'spec.links.evaluation.count': '5: expected none for POOL, which has all',
+      'spec.evaluation.metric': expect.stringMatching(
+        /^MRR: expected one of HITS_1, .*: links share a pool of negatives$/,
+      ),
+    });
+    const { pool: _, ...without } = own;
+    const pooled = { links: { evaluation: { negatives: 'POOL' } } } as const;
+    for (const links of [null, without]) {
+      const { 'spec.links.evaluation.negatives': why } = wrongOf(pooled, { links });
+      expect(why).toMatch(/^POOL: there are no pairs beside its links/);
+    }
   });
 
   it('of the test are told along those of validation, where that is asked for', () => {

@@ -170,6 +170,7 @@ TEST_CASE(
   test::WriteNpy<uint32_t>(from / "links_test_negatives.npy", {0, 1}, {1, 2});
   test::WriteNpy<int32_t>(from / "links_train_labels.npy", {52, 14, 2}, {3});
   test::WriteNpy<int32_t>(from / "links_val_labels.npy", {10, 5}, {2});
+  test::WriteNpy<uint32_t>(from / "links_val_negative_pairs.npy", {0, 3, 1, 5, 0, 2}, {3, 2});
   MessageGraphOptions options;
   options.given = true;
   const auto made = MakeMessageGraph(from.path(), path.counts(), options, to.path());
@@ -189,6 +190,9 @@ TEST_CASE(
   REQUIRE(labels.ok());
   CHECK(std::ranges::equal(labels->values<int32_t>(), std::array{2, 52, 14}));
   CHECK(std::filesystem::exists(to / "links_val_labels.npy"));
+  CHECK(made->val_pool == 3);
+  CHECK(made->test_pool == 0);
+  CHECK(PairsIn(to / "links_val_negative_pairs.npy") == std::vector<Pair>{{0, 3}, {1, 5}, {0, 2}});
   DatasetCounts counts = path.counts();
   counts.train = counts.val = counts.test = 0;
   CHECK(Dataset::Open(to.path(), counts).ok());

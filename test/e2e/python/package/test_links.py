@@ -201,6 +201,34 @@ class Links(unittest.TestCase):
         job = self.client.submit(ranked.id, MODEL, fanouts=[5, 5], epochs=1, task=gnnd.Links())
         self.assertIn("mrr@7", job.wait().result.metrics)
 
+    def test_of_ogb_are_found_in_its_pool(self):
+        pairs = np.array([pair for pair in self.edges() if pair[0] < pair[1]]).T
+        train, val, test = pairs[:, :4000], pairs[:, 4000:4600], pairs[:, 4600:]
+        kept = np.concatenate([train, train[::-1]], axis=1)
+        graph = {"edge_index": kept, "num_nodes": 2708, "node_feat": ARRAYS["features"]}
+        none = np.random.default_rng(7).integers(0, 2708, (1500, 2))
+        split = {
+            "train": {"edge": train.T},
+            "valid": {"edge": val.T, "edge_neg": none[:500]},
+            "test": {"edge": test.T, "edge_neg": none[500:]},
+        }
+        pooled = self.client.import_ogb(OgbLinks(graph, split), "of-ogb-pool")
+        self.assertRegex("\n".join(pooled.notices), "678 to test, beside 1,000 pairs that are none")
+        job = self.client.submit(pooled.id, MODEL, fanouts=[5, 5], epochs=3, task=gnnd.Links())
+        found = job.wait().result.metrics
+        ks = (1, 3, 10, 20, 50, 100)
+        names = {"roc_auc", "average_precision", *(f"hits@{k}@pool" for k in ks)}
+        self.assertEqual(set(found), names)
+        self.assertEqual(next(iter(found)), "hits@50@pool")
+        self.assertIn("val_hits@50@pool", job.records()[-1])
+        # As ogb.linkproppred.Evaluator computes them, of scores of the same model.
+        positive, negative = job.score(test), np.sort(job.score(none[500:]))[::-1]
+        for k in ks:
+            expected = (positive > negative[k - 1]).mean()
+            self.assertAlmostEqual(found[f"hits@{k}@pool"], expected, delta=1.5 / test.shape[1])
+        above = (positive[:, None] > negative[None]).mean()
+        self.assertAlmostEqual(found["roc_auc"], above, places=3)
+
     def test_that_cannot_be_taken_are_refused_together(self):
         links = {"train": [[0.5], [1.5]], "validation": [[0], [1]], "test": [[0], [1], [2]]}
         with self.assertRaises(gnnd.InvalidRequest) as caught:
