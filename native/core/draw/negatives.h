@@ -40,4 +40,18 @@ GNND_HD uint32_t NegativeDraw(const BatchKey& key, uint32_t row, uint32_t column
   return static_cast<uint32_t>(WideBoundedDraw(WordAt(words, at), WordAt(words, at + 1), bound));
 }
 
+// Sets columns [0, count) of row 0 at the first attempt: what links of an evaluation share. A block
+// of words serves two of them.
+GNND_HD void SharedNegatives(const BatchKey& key, uint32_t bound, uint32_t count,
+                             uint32_t* columns) {
+  const DrawStream stream = NegativeStream(key, 0);
+  PhiloxWords words{};
+  for (uint32_t i = 0; i < count; ++i) {
+    if (i % 2 == 0) words = LongRowWords(stream, 0, i / 2);
+    const uint32_t at = i % 2 * 2;
+    columns[i] =
+        static_cast<uint32_t>(WideBoundedDraw(WordAt(words, at), WordAt(words, at + 1), bound));
+  }
+}
+
 }  // namespace gnnd

@@ -99,7 +99,8 @@ uint64_t EvalWorkBytes(const ModelSpec& spec, uint64_t num_nodes, uint64_t num_t
     // Links in both directions, ends and negatives of both splits, and blocks of scores.
     const uint64_t listed = 2 * num_targets * (sizeof(uint64_t) + sizeof(uint32_t));
     const uint64_t known = listed + num_nodes * sizeof(uint64_t) + num_nodes / 8;
-    const uint64_t rows = kRankedBlockRows * (uint64_t{3} * spec.out_dim + kLinkGroup);
+    constexpr uint64_t kRows = uint64_t{kRankedBlockRows} + kLinkGroup;
+    const uint64_t rows = kRows * (uint64_t{3} * spec.out_dim + kLinkGroup);
     return sets + known + kSets * num_nodes * sizeof(uint32_t) + num_nodes * sizeof(float) + block +
            rows * sizeof(float);
   }

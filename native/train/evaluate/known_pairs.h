@@ -9,6 +9,31 @@
 
 namespace gnnd {
 
+// Where nodes lie in a list that may repeat them, found in constant time.
+class PlacesOf {
+ public:
+  // Borrows the list until the next call.
+  void Set(std::span<const uint32_t> nodes);
+  // Calls visit(place) for each place of a node.
+  template <typename Visit>
+  void Each(uint32_t node, const Visit& visit) const;
+
+  uint32_t least() const { return least_; }
+  uint32_t greatest() const { return greatest_; }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  // The slot that has a node's last place, or would have it.
+  uint32_t SlotOf(uint32_t node) const;
+
+  std::span<const uint32_t> nodes_;
+  std::vector<uint32_t> slots_;   // places, by a hash of their node; kNone where there is none
+  std::vector<uint32_t> before_;  // [nodes]: the place before it of the same node, or kNone
+  uint32_t shift_ = 0;            // 32 less the logarithm of the number of slots
+  uint32_t least_ = 0;
+  uint32_t greatest_ = 0;
+};
+
 // Pairs that a ranking must not count as negatives: a node with itself, edges of the graph that
 // messages use, and the links of given sets, in both directions where the graph has both. For
 // use by one thread. Borrows the topology, whose rows are sorted.
@@ -26,9 +51,6 @@ class KnownPairs {
   }
 
  private:
-  // Nodes of a list, ascending, with their places in it: node << 32 | place.
-  using Sorted = std::vector<uint64_t>;
-  static void Sort(std::span<const uint32_t> nodes, Sorted* sorted);
   void SetBits(std::span<const uint32_t> nodes, bool value);
 
   template <typename Found>
@@ -43,8 +65,8 @@ class KnownPairs {
   std::vector<uint64_t> first_;   // [nodes + 1]: where each source's destinations are in listed_
   std::vector<uint32_t> listed_;  // destinations of links that are evaluated
   std::vector<bool> bits_;        // by node; all false between calls
-  Sorted sources_;
-  Sorted destinations_;
+  PlacesOf sources_;
+  PlacesOf destinations_;
 };
 
 }  // namespace gnnd

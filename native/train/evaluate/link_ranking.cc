@@ -33,7 +33,7 @@ LinkRanking::LinkRanking(const LinkUse& use, const TopologyView& topology, const
 std::vector<uint32_t> LinkRanking::Drawn(EvalNodes which, uint32_t group, uint32_t count) const {
   const BatchKey key{random_seed_, kLinkEvaluationEpoch + static_cast<uint32_t>(which), group};
   std::vector<uint32_t> nodes(count);
-  for (uint32_t i = 0; i < count; ++i) nodes[i] = NegativeDraw(key, 0, i, 0, topology_.num_nodes());
+  SharedNegatives(key, topology_.num_nodes(), count, nodes.data());
   return nodes;
 }
 
@@ -111,16 +111,18 @@ uint32_t LinkRanking::BlockNodes(const Group& group) const {
   return RankedBlock(group.sources.size() * head_.CostOfPair(dim_));
 }
 
-void LinkRanking::Begin(const Rows& rows, Group* group) {
+const float* LinkRanking::Begin(const Rows& rows, std::span<const uint32_t> nodes, Group* group) {
   memory_.Reset();
   const HeadContext kept{rows.head, &sources_};
   group->prepared =
       head_.Prepared(kept, GatheredRows<float>(rows.table, group->sources, &sources_));
-  const at::Tensor own = Scores(rows, group->destinations, *group);
-  const auto* const scores = own.const_data_ptr<float>();
+  std::vector<uint32_t> all = group->destinations;
+  all.insert(all.end(), nodes.begin(), nodes.end());
+  const auto* const scores = Scores(rows, all, *group).const_data_ptr<float>();
   const size_t links = group->sources.size();
   // The same products as those of negatives, so that equal rows have equal scores.
   for (size_t i = 0; i < links; ++i) group->standings[i].score = scores[i * links + i];
+  return scores + links * links;
 }
 
 at::Tensor LinkRanking::Scores(const Rows& rows, std::span<const uint32_t> nodes,
@@ -172,29 +174,31 @@ void LinkRanking::PickNegatives(const float* scores, uint64_t nodes, Group* grou
 }
 
 Status LinkRanking::RankDrawn(const Rows& rows, const Alive& alive, Group* group) {
-  Begin(rows, group);
   const std::vector<uint32_t> drawn = Drawn(group->which, group->number, use_.count);
   const uint32_t block = BlockNodes(*group);
   for (uint64_t first = 0; first < drawn.size(); first += block) {
     if (!alive()) return EvaluationAborted();
-    memory_.Reset();
     const auto nodes =
         std::span(drawn).subspan(first, std::min<uint64_t>(block, drawn.size() - first));
-    const at::Tensor scores = Scores(rows, nodes, *group);
+    const float* scores = nullptr;
+    if (first == 0) {
+      scores = Begin(rows, nodes, group);
+    } else {
+      memory_.Reset();
+      scores = Scores(rows, nodes, *group).const_data_ptr<float>();
+    }
     MarkKnown(nodes, *group);
-    CountBlock(scores.const_data_ptr<float>(), nodes.size(), group);
-    if (first == 0) PickNegatives(scores.const_data_ptr<float>(), nodes.size(), group);
+    CountBlock(scores, nodes.size(), group);
+    if (first == 0) PickNegatives(scores, nodes.size(), group);
   }
   return Status::Ok();
 }
 
 Status LinkRanking::RankAmongAll(const Rows& rows, const Alive& alive, Group* group) {
-  Begin(rows, group);
-  memory_.Reset();
   const std::vector<uint32_t> drawn = Drawn(group->which, group->number, kLinkGroup);
-  const at::Tensor few = Scores(rows, drawn, *group);
+  const float* const few = Begin(rows, drawn, group);
   MarkKnown(drawn, *group);
-  PickNegatives(few.const_data_ptr<float>(), drawn.size(), group);
+  PickNegatives(few, drawn.size(), group);
   const uint32_t block = BlockNodes(*group);
   std::vector<uint32_t> nodes;
   for (uint64_t first = 0; first < topology_.num_nodes(); first += block) {

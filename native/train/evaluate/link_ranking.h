@@ -60,8 +60,9 @@ class LinkRanking final : public PairPhase {
   Status RankAmongAll(const Rows& rows, const Alive& alive, Group* group);
   Status RankAmongGiven(const Rows& rows, const Alive& alive, Group* group);
   Status ScorePool(const EvalTask& task, const Rows& rows, const Alive& alive, Group* group);
-  // Scores the links themselves.
-  void Begin(const Rows& rows, Group* group);
+  // Scores the links themselves and, in the same product, nodes, whose scores it returns, [nodes,
+  // links].
+  const float* Begin(const Rows& rows, std::span<const uint32_t> nodes, Group* group);
   at::Tensor Scores(const Rows& rows, std::span<const uint32_t> nodes, const Group& group);
   void MarkKnown(std::span<const uint32_t> nodes, const Group& group);
   void CountBlock(const float* scores, uint64_t nodes, Group* group) const;

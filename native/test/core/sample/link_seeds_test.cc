@@ -138,6 +138,11 @@ TEST_CASE("negatives are frozen") {
   CHECK(NegativeDraw(key, 1, 3, 5, 1000) == 909);
   const BatchKey evaluation{0x0123456789ABCDEF, kLinkEvaluationEpoch, 2};
   CHECK(NegativeDraw(evaluation, 0, 999, 0, 2'500'000) == 736'517);
+  std::vector<uint32_t> shared(999);
+  SharedNegatives(evaluation, 2'500'000, 999, shared.data());
+  for (uint32_t column = 0; column < shared.size(); ++column) {
+    CHECK(shared[column] == NegativeDraw(evaluation, 0, column, 0, 2'500'000));
+  }
 }
 
 TEST_CASE("uniform negatives fall on every node equally often (chi-square, level 1e-6)") {
