@@ -151,6 +151,40 @@ export const linksOfDegrees: SpecInit = {
   model: { type: ModelType.GCN, hiddenDim: 16, dropout: 0.5 },
 };
 
+/** Heads of links, each with a loss of its own, and one with another model. */
+const linkHeads = {
+  MLP: {
+    links: { head: LinkHead.MLP, loss: LinkLoss.SOFTMAX, temperature: 0.5 },
+  },
+  BILINEAR: {
+    links: { head: LinkHead.BILINEAR, loss: LinkLoss.BPR },
+    model: { type: ModelType.GCN, hiddenDim: 16, dropout: 0.5 },
+  },
+} satisfies Readonly<Record<string, SpecInit>>;
+
+/** Kinds of negatives, with each choice for those that are links. */
+const linkNegatives = {
+  UNIFORM: { count: 2, known: KnownLinks.ALLOW },
+  DEGREE: { method: NegativeMethod.DEGREE, count: 2, known: KnownLinks.AVOID },
+  JOINT: { method: NegativeMethod.JOINT, count: 3, known: KnownLinks.MASK },
+};
+
+/** With images every few batches. */
+export function linksOf(
+  head: keyof typeof linkHeads,
+  negatives: keyof typeof linkNegatives,
+): SpecInit {
+  const { links: ofHead, ...others } = linkHeads[head];
+  return {
+    ...links,
+    ...others,
+    links: { ...evaluatedLinks, ...ofHead, negatives: linkNegatives[negatives] },
+    sampling: { fanouts: [4, 3] },
+    training: { ...links.training, epochs: 8 },
+    checkpoint: { everyEpochs: 1, everySteps: 7n },
+  };
+}
+
 const besideACache: SpecInit = {
   ...common,
   cache: { ratio: 0.1 },
