@@ -59,8 +59,10 @@ typedef struct GnndBatch {
   uint64_t num_nodes;
   uint64_t num_edges; /* of gnnd_reader_copy's edges */
   uint64_t num_hops;
-  uint64_t weighted; /* 1: its edges have weights */
-  uint64_t shared;   /* 1: each hop's rows are the first ones of the last hop's */
+  uint64_t weighted;      /* 1: its edges have weights */
+  uint64_t shared;        /* 1: each hop's rows are the first ones of the last hop's */
+  uint64_t num_pairs;     /* links of the batch; 0: its items are nodes */
+  uint64_t num_negatives; /* nodes drawn for each of them */
   GnndHop hops[GNND_READER_MAX_HOPS];
 } GnndBatch;
 
@@ -97,6 +99,13 @@ typedef struct GnndArrays {
   int64_t* edge_numbers; /* [num_edges], of `graph` */
 } GnndArrays;
 
+/* The links of a batch whose items are such. */
+typedef struct GnndPairArrays {
+  int64_t* items;     /* [num_pairs], which link of the job's list each is */
+  int64_t* ends;      /* [2, num_pairs], positions in `nodes`: sources, then destinations */
+  int64_t* negatives; /* [num_pairs, num_negatives], positions in `nodes` */
+} GnndPairArrays;
+
 /* One hop alone, as compressed rows of its destinations. */
 typedef struct GnndHopArrays {
   int64_t* indptr; /* [num_dst + 1] */
@@ -119,6 +128,7 @@ GNND_READER_API int gnnd_reader_next(GnndReader* reader, int timeout_ms, GnndBat
 GNND_READER_API int gnnd_reader_copy(GnndReader* reader, const GnndArrays* arrays);
 GNND_READER_API int gnnd_reader_copy_hop(GnndReader* reader, uint32_t hop,
                                          const GnndHopArrays* arrays);
+GNND_READER_API int gnnd_reader_copy_pairs(GnndReader* reader, const GnndPairArrays* arrays);
 /* Gives the batch back, whether it was copied or not: it is not lent again. */
 GNND_READER_API int gnnd_reader_return(GnndReader* reader);
 /* The last failure, valid until the next call. */

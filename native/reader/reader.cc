@@ -212,6 +212,19 @@ class Reader {
     return Soundness(is_sound.load(std::memory_order_relaxed));
   }
 
+  Status CopyPairs(const GnndPairArrays& arrays) const {
+    GNND_TRY(CheckLent());
+    const auto& pairs = sample_.pairs();
+    const auto copy = [](std::span<const uint32_t> values, int64_t* out) {
+      if (out != nullptr) std::copy(values.begin(), values.end(), out);
+    };
+    copy(pairs.items, arrays.items);
+    copy(pairs.source, arrays.ends);
+    if (arrays.ends != nullptr) copy(pairs.destination, arrays.ends + pairs.source.size());
+    if (!pairs.in_batch) copy(pairs.negatives, arrays.negatives);
+    return Status::Ok();
+  }
+
   Status Return() {
     GNND_TRY(CheckLent());
     const LendReturn returned{*lent_};
@@ -241,6 +254,8 @@ class Reader {
     batch->num_edges = sample_.num_edges();
     batch->num_hops = sample_.num_blocks();
     batch->shared = sample_.shares_rows() ? 1 : 0;
+    batch->num_pairs = sample_.pairs().source.size();
+    batch->num_negatives = sample_.pairs().in_batch ? 0 : sample_.pairs().per_pair;
     for (uint32_t h = 0; h < sample_.num_blocks(); ++h) {
       const BlockView& block = sample_.block(h);
       batch->hops[h] = {block.num_dst, block.num_src, block.src.size()};
@@ -371,6 +386,10 @@ int gnnd_reader_copy(GnndReader* reader, const GnndArrays* arrays) {
 
 int gnnd_reader_copy_hop(GnndReader* reader, uint32_t hop, const GnndHopArrays* arrays) {
   return Kept(reader, [&] { return reader->reader->CopyHop(hop, *arrays); });
+}
+
+int gnnd_reader_copy_pairs(GnndReader* reader, const GnndPairArrays* arrays) {
+  return Kept(reader, [&] { return reader->reader->CopyPairs(*arrays); });
 }
 
 int gnnd_reader_return(GnndReader* reader) {

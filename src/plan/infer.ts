@@ -11,6 +11,7 @@ import type { EvaluationPlan } from './evaluation-plan.ts';
 import {
   type Batches,
   type JobLayout,
+  learntPairs,
   type MemoryFacts,
   noLinks,
   nothingJudged,
@@ -28,6 +29,7 @@ export function infer(batches: Batches): PlanKind {
     outDim: ({ inference }) => inference.classes,
     items: (_, { train }) => train,
     links: () => noLinks,
+    pairs: learntPairs,
     judged: () => nothingJudged,
     crew: ({ resources }) => ({ samplers: 0, trainers: resources.devices }),
     // Predictions are computed on the host, and there is nothing to say.

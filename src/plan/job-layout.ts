@@ -29,7 +29,7 @@ export function layoutOf(
   links: LinkCounts = kind.links(spec, counts),
 ): JobLayout {
   const model = modelOptionsOf(kind, spec, counts);
-  const sampling = samplingOf(spec, links);
+  const sampling = samplingOf(spec, linkOptionsOf(kind, spec, links));
   const isScript = spec.model.type === 'TORCHSCRIPT';
   const manifest = isScript ? unknownManifest : native.modelManifest(model);
   const slotBytes = kind.batches.slotBytes(native, counts, sampling);
@@ -82,7 +82,7 @@ export function jobMemoryOf(
   });
 }
 
-function samplingOf(spec: JobSpec, links: LinkCounts): SamplingOptions {
+function samplingOf(spec: JobSpec, links: LinkOptions): SamplingOptions {
   const { algorithm, fanouts, walk, plugin } = spec.sampling;
   const walkHops = Array<number>(spec.model.layers).fill(walk.neighbors);
   return {
@@ -91,16 +91,13 @@ function samplingOf(spec: JobSpec, links: LinkCounts): SamplingOptions {
     batchSize: spec.training.batchSize,
     edgeWeights: plugin.weights ? 'GIVEN' : edgeWeightsOf(spec.sampling, spec.model.type),
     hotRanks: mayCache(spec),
-    links: linkOptionsOf(spec, links),
+    links,
   };
 }
 
-/** How batches of links come about; a count of 0 says that items are nodes. */
-function linkOptionsOf({ links }: JobSpec, { train, symmetric }: LinkCounts): LinkOptions {
-  const { exclude, negatives, targets } = links;
-  const { method, count, known } = negatives;
-  const given = targets === 'DATASET';
-  return { count: train, method, negatives: count, known, exclude, symmetric, given };
+/** A count of 0 says that items are nodes. */
+function linkOptionsOf(kind: PlanKind, spec: JobSpec, links: LinkCounts): LinkOptions {
+  return { ...kind.pairs(spec), count: links.train, symmetric: links.symmetric };
 }
 
 /** Edge weights that records carry; a plug-in states its own. */

@@ -2,7 +2,14 @@ import type { DatasetCounts, SegmentSpec } from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { blocks } from './blocks.ts';
 import { queuePart } from './memory-parts.ts';
-import { noLinks, nothingJudged, type PlanKind, type SegmentRequest } from './plan-kind.ts';
+import {
+  type LinkCounts,
+  noLinks,
+  nothingJudged,
+  type PairOptions,
+  type PlanKind,
+  type SegmentRequest,
+} from './plan-kind.ts';
 import { commonSegment, executorRows, untrained } from './training-segment.ts';
 
 /** Lending batches to a process of the user's: one device lends, and the others sample. */
@@ -10,7 +17,8 @@ export const load: PlanKind = {
   batches: blocks,
   outDim: (_, { numClasses }) => Math.max(1, numClasses),
   items: itemsOf,
-  links: () => noLinks,
+  links: linksOf,
+  pairs: pairsOf,
   judged: () => nothingJudged,
   crew: ({ placement }) => ({ samplers: placement.samplers, trainers: 1 }),
   // Readers gather rows by themselves.
@@ -22,8 +30,20 @@ export const load: PlanKind = {
   }),
 };
 
-function itemsOf({ load: { nodesFile, nodes } }: JobSpec, { train }: DatasetCounts): number {
-  return nodesFile === '' ? train : nodes;
+function itemsOf({ load }: JobSpec, { train }: DatasetCounts): number {
+  if (load.linksFile !== '') return load.links;
+  return load.nodesFile === '' ? train : load.nodes;
+}
+
+/** Reverses are left out beside links; where the graph has none of them, nothing is. */
+function linksOf({ load: { links } }: JobSpec): LinkCounts {
+  return { ...noLinks, train: links, symmetric: true };
+}
+
+/** Negatives may be links, for their list is in the user's order, in which none is looked up. */
+function pairsOf({ load }: JobSpec): PairOptions {
+  const exclude = load.excludeLinks ? 'BATCH' : 'NONE';
+  return { method: 'UNIFORM', negatives: load.negatives, known: 'ALLOW', exclude, given: true };
 }
 
 /** A vector's worth: the ledger's steps have parameters, and a Lender's mean nothing. */

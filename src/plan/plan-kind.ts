@@ -2,6 +2,7 @@ import type {
   CoreAddon,
   DatasetCounts,
   JobMemory,
+  LinkOptions,
   ModelManifest,
   ModelOptions,
   SamplingOptions,
@@ -55,6 +56,15 @@ export interface Judged {
 }
 
 export const nothingJudged: Judged = { val: 0, test: 0, chunkCounts: 0, rankedBytes: 0 };
+
+export type PairOptions = Omit<LinkOptions, 'count' | 'symmetric'>;
+
+/** Those of jobs that learn links. */
+export function learntPairs({ links }: JobSpec): PairOptions {
+  const { exclude, negatives, targets } = links;
+  const { method, count, known } = negatives;
+  return { method, negatives: count, known, exclude, given: targets === 'DATASET' };
+}
 
 export const noLinks: LinkCounts = {
   ...{ train: 0, val: 0, test: 0 },
@@ -118,6 +128,8 @@ export interface PlanKind {
   items(spec: JobSpec, counts: DatasetCounts, links: LinkCounts): number;
   /** Links that the job has at most, before they were counted. */
   links(spec: JobSpec, counts: DatasetCounts): LinkCounts;
+  /** How batches of links come about. */
+  pairs(spec: JobSpec): PairOptions;
   judged(spec: JobSpec, counts: DatasetCounts, links: LinkCounts): Judged;
   /** How many processes of each role there are at most; standby Trainers are Trainers. */
   crew(spec: JobSpec): Crew;

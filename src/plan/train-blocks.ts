@@ -13,6 +13,7 @@ import { pinnedOf } from './pinned-plan.ts';
 import {
   type Crew,
   type JobLayout,
+  learntPairs,
   type MemoryFacts,
   noLinks,
   type PlanKind,
@@ -30,6 +31,7 @@ export const trainBlocks: PlanKind = {
   outDim: (_, { numClasses }) => numClasses,
   items: (_, { train }) => train,
   links: () => noLinks,
+  pairs: learntPairs,
   judged: judgedNodes,
   crew: crewOf,
   pinned: pinnedOf,

@@ -4,6 +4,7 @@ import { cacheParts, parameterPart, queuePart } from './memory-parts.ts';
 import { pinnedOf } from './pinned-plan.ts';
 import {
   type JobLayout,
+  learntPairs,
   type MemoryFacts,
   noLinks,
   type OwnMemory,
@@ -18,6 +19,7 @@ export const trainRows: PlanKind = {
   outDim: (_, { numClasses }) => numClasses,
   items: (_, { train }) => train,
   links: () => noLinks,
+  pairs: learntPairs,
   judged: judgedNodes,
   crew: ({ resources }) => ({ samplers: 0, trainers: resources.devices }),
   pinned: pinnedOf,

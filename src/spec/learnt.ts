@@ -57,6 +57,7 @@ export function itemsOf({ task, load, links }: Asking, facts: ItemFacts): number
     const pairs = facts.isUndirected === true ? Math.ceil(facts.numEdges / 2) : facts.numEdges;
     return splitOf(links, pairs).train;
   }
+  if (load.linksFile !== '') return load.links;
   return load.nodesFile === '' ? facts.trainNodes : load.nodes;
 }
 

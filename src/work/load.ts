@@ -59,7 +59,7 @@ export class LoadAttempt implements AttemptWork {
   launch(executors: readonly Seat[]): ReturnType<AttemptWork['launch']> {
     const { native, input } = this.#context;
     const { layout } = this.#preparation.made;
-    const { nodesFile, nodes, shuffle } = input.spec.load;
+    const { linksFile, nodesFile, nodes, shuffle } = input.spec.load;
     const request = this.#preparation.request(executors.length);
     const numSlots = load.batches.queueSlots(native, request, 0);
     const shared = this.#preparation.shared(this.#cache);
@@ -69,7 +69,7 @@ export class LoadAttempt implements AttemptWork {
         segment: loadSegment(request, numSlots),
         evaluation: { chunks: 0, scratchBytes: 0, workBytes: 0, keptBytes: 0, scratchFolder: '' },
         prediction: noPrediction,
-        seeds: { path: nodesFile, count: nodes, shuffled: shuffle },
+        seeds: { path: linksFile || nodesFile, count: nodes, shuffled: shuffle },
         lendsAt: socketOf(input.uid),
       },
       facts: {

@@ -21,4 +21,4 @@ test('imports, submits, watches, predicts and takes models away', (context) =>
 test('learns links, and has their metrics by name', (context) => unittest(context, ['test_links']));
 
 test('lends batches to a loop of its own, the same for any crew', (context) =>
-  unittest(context, ['test_loader'], { withLibraries: true }));
+  unittest(context, ['test_loader', 'test_link_loader'], { withLibraries: true }));

@@ -39,7 +39,8 @@ GraphSampler::GraphSampler(Topology topology, Options options, const RecordLayou
       options_(std::move(options)),
       sampler_(ViewOf(topology_, options_), options_.sampler, layout, DetectInstructionSet()) {
   if (options_.links.on()) {
-    links_.emplace(options_.links, options_.train_links, options_.batch_size, topology_.view());
+    links_.emplace(options_.links, options_.train_links, options_.batch_size, topology_.view(),
+                   options_.shuffled);
   } else {
     seeds_.reserve(options_.batch_size);
   }

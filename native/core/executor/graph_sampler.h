@@ -23,7 +23,7 @@ class GraphSampler final : public SampleWork {
     uint64_t random_seed = 0;
     uint32_t batch_size = 0;
     std::vector<uint32_t> train_nodes;
-    bool shuffled = true;  // else batches are the nodes in their order, the same in every epoch
+    bool shuffled = true;  // else batches are the items in their order, the same in every epoch
     LinkOptions links{};   // on: the items are these links, and train_nodes is not read
     std::span<const uint32_t> train_links{};  // [links.count, 2], borrowed
     SamplerOptions sampler;

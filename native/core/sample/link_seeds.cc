@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 
 #include "core/base/check.h"
@@ -14,6 +15,14 @@ namespace {
 uint32_t MostSeeds(const LinkOptions& options, uint32_t batch_size, uint32_t num_nodes) {
   const uint32_t pairs = std::min(batch_size, options.count);
   return static_cast<uint32_t>(std::min<uint64_t>(num_nodes, options.MaxSeeds(pairs)));
+}
+
+bool RowsAscend(const TopologyView& topology) {
+  for (uint32_t row = 0; row < topology.num_nodes(); ++row) {
+    const auto nodes = topology.indices.subspan(topology.indptr[row], topology.degree(row));
+    if (!std::is_sorted(nodes.begin(), nodes.end())) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -34,11 +43,13 @@ std::vector<float> LinkSeedShares(const LinkOptions& options, std::span<const ui
 }
 
 LinkSeeds::LinkSeeds(const LinkOptions& options, std::span<const uint32_t> links,
-                     uint32_t batch_size, const TopologyView& topology)
+                     uint32_t batch_size, const TopologyView& topology, bool shuffled)
     : options_(options),
       links_(links),
       batch_size_(batch_size),
       topology_(topology),
+      shuffled_(shuffled),
+      rows_ascend_(RowsAscend(topology)),
       table_(MostSeeds(options, batch_size, topology.num_nodes())),
       nodes_(uint64_t{MostSeeds(options, batch_size, topology.num_nodes())} + 1) {
   GNND_CHECK(options.on() && links.size() == uint64_t{2} * options.count);
@@ -74,7 +85,11 @@ Status LinkSeeds::TakeItems(const BatchKey& key) {
   const ItemRange range = ItemRange::OfBatch(key.batch, batch_size_, options_.count);
   num_pairs_ = range.size();
   items_.resize(num_pairs_);
-  ItemOrder{key.random_seed, key.epoch, options_.count}.Write(range, items_.data());
+  if (shuffled_) {
+    ItemOrder{key.random_seed, key.epoch, options_.count}.Write(range, items_.data());
+  } else {
+    std::iota(items_.begin(), items_.end(), range.begin);
+  }
   end_nodes_.resize(size_t{2} * num_pairs_);
   for (uint32_t i = 0; i < num_pairs_; ++i) {
     const uint32_t source = links_[size_t{2} * items_[i]];
@@ -221,12 +236,17 @@ void LinkSeeds::FindSkips() {
     AddSkip(end_rows_[num_pairs_ + i], destination, source);
     if (options_.symmetric) AddSkip(end_rows_[i], source, destination);
   }
-  skip_first_.assign(size_t{num_ends_} + 1, 0);
-  for (const Skip& skip : skips_) skip_first_[skip.row + 1] += skip.count;
-  for (uint32_t row = 0; row < num_ends_; ++row) skip_first_[row + 1] += skip_first_[row];
   std::sort(skips_.begin(), skips_.end(), [](const Skip& a, const Skip& b) {
     return a.row != b.row ? a.row < b.row : a.place < b.place;
   });
+  // A list may name a link twice, or beside its reverse.
+  const auto is_same = [](const Skip& a, const Skip& b) {
+    return a.row == b.row && a.place == b.place;
+  };
+  skips_.erase(std::unique(skips_.begin(), skips_.end(), is_same), skips_.end());
+  skip_first_.assign(size_t{num_ends_} + 1, 0);
+  for (const Skip& skip : skips_) skip_first_[skip.row + 1] += skip.count;
+  for (uint32_t row = 0; row < num_ends_; ++row) skip_first_[row + 1] += skip_first_[row];
   for (const Skip& skip : skips_) {
     for (uint32_t k = 0; k < skip.count; ++k) skip_places_.push_back(skip.place + k);
   }
@@ -235,6 +255,13 @@ void LinkSeeds::FindSkips() {
 void LinkSeeds::AddSkip(uint32_t row, uint32_t destination, uint32_t source) {
   const auto neighbours =
       topology_.indices.subspan(topology_.indptr[destination], topology_.degree(destination));
+  if (!rows_ascend_) {
+    for (auto at = neighbours.begin();; ++at) {
+      at = std::find(at, neighbours.end(), source);
+      if (at == neighbours.end()) return;
+      skips_.push_back({row, 1, static_cast<uint64_t>(at - neighbours.begin())});
+    }
+  }
   const auto equal = std::equal_range(neighbours.begin(), neighbours.end(), source);
   if (equal.first == equal.second) return;
   skips_.push_back({row, static_cast<uint32_t>(equal.second - equal.first),

@@ -28,10 +28,11 @@ std::vector<float> LinkSeedShares(const LinkOptions& options, std::span<const ui
 class LinkSeeds {
  public:
   // `links` are the training links, [count, 2]: source, destination, in the order of (destination,
-  // source). Borrows them and the topology, whose rows ascend. Batches have up to `batch_size`
-  // links.
+  // source), which only known links are looked up by: with kAllow any order will do, of rows, too.
+  // Borrows them and the topology. Batches have up to `batch_size` links, of the keyed order,
+  // or else (`shuffled`) of the list's own in every epoch.
   LinkSeeds(const LinkOptions& options, std::span<const uint32_t> links, uint32_t batch_size,
-            const TopologyView& topology);
+            const TopologyView& topology, bool shuffled = true);
 
   // Makes the seeds of a batch. kDatasetCorrupt if one of its links is no pair of nodes.
   // REQUIRES: key.batch < NumBatches(count, batch_size).
@@ -67,6 +68,8 @@ class LinkSeeds {
   std::span<const uint32_t> links_;
   uint32_t batch_size_;
   TopologyView topology_;
+  bool shuffled_;
+  bool rows_ascend_;  // else a row is read through to find a link in it
   HashRelabel table_;
   std::optional<DegreeNodes> by_degree_;
 

@@ -15,13 +15,17 @@
 
 namespace gnnd::node {
 
-// links_train.npy of a dataset's folder, where a job's items are links.
+// A job's items where these are links: links_train.npy of its dataset's folder, or another file.
 class TrainingLinks {
  public:
   static Result<TrainingLinks> Open(const std::string& folder, const LinkOptions& options) {
+    return options.on() ? At(folder + "/links_train.npy", options) : TrainingLinks();
+  }
+
+  // Those of a file.
+  static Result<TrainingLinks> At(const std::string& file, const LinkOptions& options) {
     TrainingLinks links;
-    if (!options.on()) return links;
-    links.array_ = GNND_VALUE(NpyArray::Open(folder + "/links_train.npy"));
+    links.array_ = GNND_VALUE(NpyArray::Open(file));
     GNND_TRY(links.array_->Expect({NpyType::kUint32}, {options.count, 2}));
     return links;
   }
@@ -63,11 +67,11 @@ inline Result<std::unique_ptr<SampleWork>> SampleWorkOf(
                               GraphSamplerOptionsOf(dataset, links, sampling, random_seed), layout);
 }
 
-// Replaces the training nodes by those of a file, where there is one.
+// Replaces the training nodes by those of a file, where there is one of nodes.
 inline Status UseSeeds(const SeedOptions& seeds, uint64_t num_nodes,
                        GraphSampler::Options* options) {
   options->shuffled = seeds.shuffled;
-  if (seeds.path.empty()) return Status::Ok();
+  if (seeds.path.empty() || options->links.on()) return Status::Ok();
   const NpyArray array = GNND_VALUE(NpyArray::Open(seeds.path));
   GNND_TRY(array.Expect({NpyType::kInt64}, {seeds.count}));
   options->train_nodes.clear();

@@ -62,8 +62,11 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
   if (!options.cache.favoured_path.empty()) {
     favoured = GNND_VALUE(FavouredMap::Open(options.cache.favoured_path, dataset.num_nodes()));
   }
+  const LinkOptions& of_links = options.sampling.links;
+  const bool has_file = of_links.on() && !options.seeds.path.empty();
   const TrainingLinks links =
-      GNND_VALUE(TrainingLinks::Open(options.dataset.folder, options.sampling.links));
+      GNND_VALUE(has_file ? TrainingLinks::At(options.seeds.path, of_links)
+                          : TrainingLinks::Open(options.dataset.folder, of_links));
   GraphSampler::Options sampler =
       GraphSamplerOptionsOf(dataset, links, options.sampling, options.random_seed.value);
   GNND_TRY(UseSeeds(options.seeds, dataset.num_nodes(), &sampler));

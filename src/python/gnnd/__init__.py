@@ -35,6 +35,7 @@ from gnnd.errors import (
 from gnnd.files import Predictions
 from gnnd.identity import Identity, PathLike
 from gnnd.job import Job
+from gnnd.link_loading import link_loader
 from gnnd.loading import Loader, loader
 from gnnd.models import *  # noqa: F403
 from gnnd.report import Report
@@ -67,6 +68,7 @@ __all__ = [
     "VersionMismatch",
     "Violation",
     "connect",
+    "link_loader",
     "loader",
     "local",
 ]

@@ -7,6 +7,7 @@ from typing import Any
 
 from gnnd.errors import missing
 from gnnd.geometric import torch_of
+from gnnd.items import LinkItems
 from gnnd.reader import Batch, Hop, Reader, Table
 from gnnd.supply import Source
 
@@ -29,10 +30,12 @@ class Shape:
         *,
         pin_memory: bool,
         numbers: bool,
+        links: LinkItems | None = None,
     ) -> None:
         self._form = form
         self._transform = transform
         self._numbers = numbers
+        self._links = links
         self._torch = torch_of("gnnd.loader()")
         self._pins = bool(pin_memory) and self._torch.cuda.is_available()
 
@@ -45,6 +48,8 @@ class Shape:
             if self._form == "layers":
                 parts |= self._layers(reader, batch)
             made = {**parts, **_sizes(batch)}
+            if self._links is not None:
+                made = self._with_links(reader, batch, made)
             if self._form != "tensors":
                 made = _data(batch, made)
         return made if self._transform is None else self._transform(made)
@@ -88,6 +93,13 @@ class Shape:
         if "e_id" in parts:
             _add_edges(parts, source.of_edges(parts["e_id"]))
         return parts
+
+    def _with_links(self, reader: Reader, batch: Batch, made: Mapping[str, Any]) -> dict[str, Any]:
+        """A batch has links in place of seeds, and none of what `data` may have of them."""
+        assert self._links is not None
+        replaced = ("batch_size", "edge_label", "edge_label_index")
+        kept = {name: value for name, value in made.items() if name not in replaced}
+        return {**kept, **self._links.copied(reader, batch, self._empty)}
 
     def _is_plain(self, values: Any) -> bool:
         """Whether rows can be copied as they are."""

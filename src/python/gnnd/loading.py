@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import hashlib
 import inspect
 import os
 import shutil
@@ -17,12 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gnnd import forms, supply, watch
 from gnnd.calls import public
 from gnnd.client import Client
 from gnnd.errors import GnndError, Violation, wrong
+from gnnd.items import Items, LinkItems, NodeItems
 from gnnd.job import Job
 from gnnd.reader import Gone, Reader
 from gnnd.words import advice, one_of, shown
@@ -132,12 +130,14 @@ def loader(
         "samplers": num_workers or source.default_samplers,
     }
     numbers = _has_numbers(source, drawn, form) if edge_ids is None else edge_ids
-    shape = forms.Shape(form, transform, pin_memory=pin_memory, numbers=numbers)
+    links = input_nodes if isinstance(input_nodes, LinkItems) else None
+    items = links or NodeItems(source.seeds_of(input_nodes), source.num_train)
+    shape = forms.Shape(form, transform, pin_memory=pin_memory, numbers=numbers, links=links)
     readers = (rank, world_size, job)
     ahead = (prefetch_factor, drop_last)
     return Loader(
         source=source,
-        input_nodes=input_nodes,
+        items=items,
         options=options,
         shape=shape,
         readers=readers,
@@ -201,7 +201,7 @@ class Loader:
         self,
         *,
         source: supply.Source,
-        input_nodes: Any,
+        items: Items,
         options: Mapping[str, Any],
         shape: forms.Shape,
         readers: tuple[int, int, str | None],
@@ -212,7 +212,7 @@ class Loader:
         self._shape = shape
         self._rank, self._world, self._job_given = readers
         self._prefetch, self._drop_last = ahead
-        self._seeds = source.seeds_of(input_nodes)
+        self._items = items
         self._folder: Path | None = None
         self._job: Job | None = None
         self._reader: Reader | None = None
@@ -232,11 +232,11 @@ class Loader:
     @property
     def dataset(self) -> range:
         """As long as there are seeds."""
-        return range(self._num_seeds())
+        return range(len(self._items))
 
     def __len__(self) -> int:
         """Batches of an epoch; with several ranks those of all of them."""
-        seeds, size = self._num_seeds(), int(self._options["batch_size"])
+        seeds, size = len(self._items), int(self._options["batch_size"])
         return seeds // size if self._drop_last else -(-seeds // size)
 
     def __iter__(self) -> Iterator[Any]:
@@ -294,15 +294,11 @@ class Loader:
     def _of(self) -> dict[str, Any]:
         """What batches depend on, and which of them are this rank's."""
         kept = ("sampling", "batch_size", "shuffle", "seed")
-        seeds = "the training nodes" if self._seeds is None else _digest(self._seeds)
         return {
             **{key: self._options[key] for key in kept},
-            **{"graph": self._source.digest, "seeds": seeds, "num_seeds": self._num_seeds()},
+            **{"graph": self._source.digest, **self._items.about()},
             **{"rank": self._rank, "world_size": self._world},
         }
-
-    def _num_seeds(self) -> int:
-        return self._source.num_train if self._seeds is None else len(self._seeds)
 
     def _started_job(self) -> Job:
         if self._job is None:
@@ -315,11 +311,8 @@ class Loader:
             "shuffle": self._options["shuffle"],
             "first_epoch": self._epoch,
         }
-        if self._seeds is not None:
-            self._folder = Path(tempfile.mkdtemp(prefix="gnnd-loader-"))
-            path = self._folder / "seeds.npy"
-            np.save(path, self._seeds)
-            load |= {"nodes_file": str(path), "nodes": len(self._seeds)}
+        self._folder = Path(tempfile.mkdtemp(prefix="gnnd-loader-"))
+        load |= self._items.saved(self._folder)
         devices = self._options["samplers"] + 1 if self._options["samplers"] else None
         return client.submit_spec(
             {
@@ -329,7 +322,7 @@ class Loader:
                 "sampling": self._options["sampling"],
                 "training": {
                     "epochs": _EPOCHS,
-                    "batch_size": min(self._options["batch_size"], max(1, self._num_seeds())),
+                    "batch_size": min(self._options["batch_size"], max(1, len(self._items))),
                     "random_seed": self._options["seed"],
                 },
                 "resources": {"device_kind": "CPU", **({"devices": devices} if devices else {})},
@@ -428,7 +421,3 @@ class Loader:
                 if self._reader is not None:
                     self._reader.close()
                 self._reader = None
-
-
-def _digest(seeds: np.ndarray) -> str:
-    return hashlib.sha256(np.ascontiguousarray(seeds, np.int64).tobytes()).hexdigest()

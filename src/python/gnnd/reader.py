@@ -45,6 +45,8 @@ class Batch(ctypes.Structure):
         ("num_hops", _U64),
         ("weighted", _U64),
         ("shared", _U64),
+        ("num_pairs", _U64),
+        ("num_negatives", _U64),
         ("all_hops", Hop * _MAX_HOPS),
     ]
 
@@ -96,6 +98,14 @@ class _HopArrays(ctypes.Structure):
         ("weights", ctypes.c_void_p),
         ("graph", ctypes.c_void_p),
         ("edge_numbers", ctypes.c_void_p),
+    ]
+
+
+class _PairArrays(ctypes.Structure):
+    _fields_ = [
+        ("items", ctypes.c_void_p),
+        ("ends", ctypes.c_void_p),
+        ("negatives", ctypes.c_void_p),
     ]
 
 
@@ -159,6 +169,11 @@ class Reader:
         arrays = _HopArrays(indptr, src, weights, graph, numbers)
         self._check(self._library.gnnd_reader_copy_hop(self._handle, hop, ctypes.byref(arrays)))
 
+    def copy_pairs(self, items: int, ends: int, negatives: int) -> None:
+        """Copies the batch's links to these addresses, as `GnndPairArrays` has them."""
+        arrays = _PairArrays(items, ends, negatives)
+        self._check(self._library.gnnd_reader_copy_pairs(self._handle, ctypes.byref(arrays)))
+
     def give_back(self) -> None:
         """Returns the batch, whose memory may be used again. Raises `Gone`."""
         if self._library.gnnd_reader_return(self._handle) != 0:
@@ -197,6 +212,7 @@ def _library() -> ctypes.CDLL:
     library.gnnd_reader_next.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
     library.gnnd_reader_copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     library.gnnd_reader_copy_hop.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p]
+    library.gnnd_reader_copy_pairs.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     library.gnnd_reader_return.argtypes = [ctypes.c_void_p]
     library.gnnd_reader_error.argtypes = [ctypes.c_void_p]
     library.gnnd_reader_error.restype = ctypes.c_char_p

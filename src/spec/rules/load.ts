@@ -1,7 +1,8 @@
 import { hasOwnMemory } from '../device-kinds.ts';
+import type { SpecDraft } from '../job-spec.ts';
 import { show } from '../spec-checker.ts';
 import { reads } from '../spec-parts.ts';
-import type { Rule } from './rule.ts';
+import type { Rule, RuleFacts } from './rule.ts';
 
 /**
  * Resolves jobs that lend batches to a user's process: the last device lends, all others sample,
@@ -11,14 +12,8 @@ import type { Rule } from './rule.ts';
 export const loadRule: Rule = (spec, { check, given, context }) => {
   if (spec.kind !== 'LOAD') return;
   const { placement, resources, cache, training, restart, model, load } = spec;
-  if (load.nodesFile !== '' && !load.nodesFile.startsWith('/')) {
-    const description = `${show(load.nodesFile)}: expected an absolute path`;
-    check.violate('spec.load.nodes_file', description);
-  }
-  if ((load.nodesFile === '') !== (load.nodes === 0)) {
-    check.violate('spec.load.nodes', `${load.nodes}: expected the number of nodes in nodes_file`);
-  }
-  if (load.nodesFile === '' && context.trainNodes === 0) {
+  checkItems(load, check);
+  if (load.nodesFile === '' && load.linksFile === '' && context.trainNodes === 0) {
     const description = 'required: the dataset has no training nodes';
     check.violate('spec.load.nodes_file', description);
   }
@@ -46,3 +41,28 @@ export const loadRule: Rule = (spec, { check, given, context }) => {
   training.stalenessCompensation = 'NONE';
   if (given.restart?.maxAttempts === undefined) restart.maxAttempts = 1;
 };
+
+/** What batches are of: nodes or links, each a file and how many it has. */
+function checkItems(load: SpecDraft['load'], check: RuleFacts['check']): void {
+  for (const [name, file, count] of [
+    ['nodes', load.nodesFile, load.nodes],
+    ['links', load.linksFile, load.links],
+  ] as const) {
+    if (file !== '' && !file.startsWith('/')) {
+      check.violate(`spec.load.${name}_file`, `${show(file)}: expected an absolute path`);
+    }
+    if ((file === '') !== (count === 0)) {
+      const description = `${count}: expected the number of ${name} in ${name}_file`;
+      check.violate(`spec.load.${name}`, description);
+    }
+  }
+  if (load.linksFile === '') {
+    if (load.negatives > 0) {
+      const description = `${load.negatives}: without links_file there are no links; expected 0`;
+      check.violate('spec.load.negatives', description);
+    }
+  } else if (load.nodesFile !== '') {
+    const description = `${show(load.linksFile)}: beside nodes_file; expected one of them`;
+    check.violate('spec.load.links_file', description);
+  }
+}

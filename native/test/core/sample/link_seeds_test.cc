@@ -125,6 +125,26 @@ TEST_CASE("a training link that is no pair of nodes is refused by its number") {
   CHECK(status.message().find("training link 3 is (40, ") == 0);
 }
 
+TEST_CASE("a list in any order, over rows in any order, leaves each edge out once") {
+  // Edges 1 -> 0 twice, 2 -> 0 and 0 -> 1; the link (1, 0) comes twice, and its reverse.
+  LinkGraph graph;
+  graph.symmetric = true;
+  graph.graph.AddRow({2, 1, 1});
+  graph.graph.AddRow({0});
+  graph.graph.AddRow({});
+  graph.links = {1, 0, 0, 1, 1, 0};
+  LinkOptions options = test::OptionsOf(graph);
+  options.given = true;
+  LinkSeeds seeds(options, graph.links, 8, graph.graph.view(), false);
+  REQUIRE(seeds.Make({1, 0, 0}).ok());
+  const LinkBatch batch = seeds.batch();
+  CHECK(test::SameBits(batch.pairs.items, std::vector<uint32_t>{0, 1, 2}));
+  REQUIRE(seeds.seeds()[0] == 1);
+  REQUIRE(seeds.seeds()[1] == 0);
+  CHECK(test::SameBits(batch.skips.first, std::vector<uint32_t>{0, 1, 3}));
+  CHECK(test::SameBits(batch.skips.places, std::vector<uint64_t>{0, 1, 2}));
+}
+
 // From an implementation of the definition in Python.
 TEST_CASE("negatives are frozen") {
   const BatchKey key{0x0123456789ABCDEF, 7, 11};
