@@ -40,7 +40,7 @@ GraphSampler::GraphSampler(Topology topology, Options options, const RecordLayou
       sampler_(ViewOf(topology_, options_), options_.sampler, layout, DetectInstructionSet()) {
   if (options_.links.on()) {
     links_.emplace(options_.links, options_.train_links, options_.batch_size, topology_.view(),
-                   options_.shuffled);
+                   LinkSeeds::Order{options_.shuffled, options_.rows_ascend});
   } else {
     seeds_.reserve(options_.batch_size);
   }

@@ -23,8 +23,9 @@ class GraphSampler final : public SampleWork {
     uint64_t random_seed = 0;
     uint32_t batch_size = 0;
     std::vector<uint32_t> train_nodes;
-    bool shuffled = true;  // else batches are the items in their order, the same in every epoch
-    LinkOptions links{};   // on: the items are these links, and train_nodes is not read
+    bool shuffled = true;     // else batches are the items in their order, the same in every epoch
+    bool rows_ascend = true;  // as those of message graphs do; read where items are links
+    LinkOptions links{};      // on: the items are these links, and train_nodes is not read
     std::span<const uint32_t> train_links{};  // [links.count, 2], borrowed
     SamplerOptions sampler;
     std::span<const float> edge_weights{};  // [num_edges] or empty, borrowed; for plug-ins

@@ -43,13 +43,14 @@ std::vector<float> LinkSeedShares(const LinkOptions& options, std::span<const ui
 }
 
 LinkSeeds::LinkSeeds(const LinkOptions& options, std::span<const uint32_t> links,
-                     uint32_t batch_size, const TopologyView& topology, bool shuffled)
+                     uint32_t batch_size, const TopologyView& topology, const Order& order)
     : options_(options),
       links_(links),
       batch_size_(batch_size),
       topology_(topology),
-      shuffled_(shuffled),
-      rows_ascend_(RowsAscend(topology)),
+      shuffled_(order.shuffled),
+      rows_ascend_(order.rows_ascend || options.exclude == LinkExclusion::kNone ||
+                   RowsAscend(topology)),
       table_(MostSeeds(options, batch_size, topology.num_nodes())),
       nodes_(uint64_t{MostSeeds(options, batch_size, topology.num_nodes())} + 1) {
   GNND_CHECK(options.on() && links.size() == uint64_t{2} * options.count);

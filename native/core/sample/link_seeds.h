@@ -27,12 +27,16 @@ std::vector<float> LinkSeedShares(const LinkOptions& options, std::span<const ui
 // batch's key, the links and the graph. For use by one thread.
 class LinkSeeds {
  public:
+  struct Order {
+    bool shuffled = true;     // else batches are the links in their order, the same in every epoch
+    bool rows_ascend = true;  // of the graph; false: nobody knows, so that all are looked at
+  };
+
   // `links` are the training links, [count, 2]: source, destination, in the order of (destination,
   // source), which only known links are looked up by: with kAllow any order will do, of rows, too.
-  // Borrows them and the topology. Batches have up to `batch_size` links, of the keyed order,
-  // or else (`shuffled`) of the list's own in every epoch.
+  // Borrows them and the topology. Batches have up to `batch_size` links.
   LinkSeeds(const LinkOptions& options, std::span<const uint32_t> links, uint32_t batch_size,
-            const TopologyView& topology, bool shuffled = true);
+            const TopologyView& topology, const Order& order = {true, true});
 
   // Makes the seeds of a batch. kDatasetCorrupt if one of its links is no pair of nodes.
   // REQUIRES: key.batch < NumBatches(count, batch_size).

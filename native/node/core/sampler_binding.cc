@@ -69,6 +69,8 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
                           : TrainingLinks::Open(options.dataset.folder, of_links));
   GraphSampler::Options sampler =
       GraphSamplerOptionsOf(dataset, links, options.sampling, options.random_seed.value);
+  // Of a user's graph nobody knows.
+  sampler.rows_ascend = !has_file;
   GNND_TRY(UseSeeds(options.seeds, dataset.num_nodes(), &sampler));
   std::unique_ptr<SampleWork> work;
   // Devices know no pairs: the host's cores make batches of links, with the same bits.

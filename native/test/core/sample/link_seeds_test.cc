@@ -135,7 +135,7 @@ TEST_CASE("a list in any order, over rows in any order, leaves each edge out onc
   graph.links = {1, 0, 0, 1, 1, 0};
   LinkOptions options = test::OptionsOf(graph);
   options.given = true;
-  LinkSeeds seeds(options, graph.links, 8, graph.graph.view(), false);
+  LinkSeeds seeds(options, graph.links, 8, graph.graph.view(), {false, false});
   REQUIRE(seeds.Make({1, 0, 0}).ok());
   const LinkBatch batch = seeds.batch();
   CHECK(test::SameBits(batch.pairs.items, std::vector<uint32_t>{0, 1, 2}));
