@@ -18,7 +18,8 @@ test('does without a daemon what needs none', (context) =>
 test('imports, submits, watches, predicts and takes models away', (context) =>
   unittest(context, ['test_daemon']));
 
-test('learns links, and has their metrics by name', (context) => unittest(context, ['test_links']));
+test('learns links, and has their metrics by name', (context) =>
+  unittest(context, ['test_links'], { withLibraries: true }));
 
 test('lends batches to a loop of its own, the same for any crew', (context) =>
   unittest(context, ['test_loader', 'test_link_loader'], { withLibraries: true }));

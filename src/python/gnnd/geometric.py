@@ -27,21 +27,15 @@ def module(facts: Mapping[str, Any], spec: Mapping[str, Any], parameters: Mappin
     about = facts["model"]
     _refuse_others(modules.KINDS.get(about["type"]), about, spec)
     made = modules.made(about, dropout=spec.get("model", {}).get("dropout", 0.0))
-    made.load_state_dict(tensors(_without_head(parameters)))
-    made.eval()
-    if not facts["standardized_features"]:
-        return made
-    if facts["feature_mean"] is None:
-        raise GnndError(
-            "the job standardised features, and its dataset, which has their means, is gone; "
-            "job.state_dict() has the parameters"
-        )
-    return standardizing(made, facts["feature_mean"], facts["feature_deviation"])
-
-
-def _without_head(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the encoder: what makes scores of its rows is no part of the module."""
-    return {name: value for name, value in parameters.items() if not name.startswith("head.")}
+    _fill(made, parameters)
+    if facts["standardized_features"]:
+        if facts["feature_mean"] is None:
+            raise GnndError(
+                "the job standardised features, and its dataset, which has their means, is gone; "
+                "job.state_dict() has the parameters"
+            )
+        made = standardizing(made, facts["feature_mean"], facts["feature_deviation"])
+    return _scored(made, spec, parameters)
 
 
 def any_module(
@@ -54,20 +48,36 @@ def any_module(
     from gnnd import rows
 
     made = rows.made(facts, spec)
-    made.load_state_dict(tensors(parameters))
-    made.eval()
+    _fill(made, parameters)
     about = facts["rows"]
-    if not about["standardized"]:
-        return made
-    if about["mean"] is None:
-        raise GnndError(
-            "the job standardised rows, and its propagation, which has their means, is gone: "
-            "propagate again (docs/pre-propagation.md); job.state_dict() has the parameters"
-        )
-    of_tokens = (about["mean"], about["deviation"])
-    last = facts["model"]["type"] == "SGC"
-    mean, deviation = (values[-1] if last else values for values in of_tokens)
-    return standardizing(made, mean, deviation)
+    if about["standardized"]:
+        if about["mean"] is None:
+            raise GnndError(
+                "the job standardised rows, and its propagation, which has their means, is gone: "
+                "propagate again (docs/pre-propagation.md); job.state_dict() has the parameters"
+            )
+        of_tokens = (about["mean"], about["deviation"])
+        last = facts["model"]["type"] == "SGC"
+        mean, deviation = (values[-1] if last else values for values in of_tokens)
+        made = standardizing(made, mean, deviation)
+    return _scored(made, spec, parameters)
+
+
+def _fill(made: Any, parameters: Mapping[str, Any]) -> None:
+    from gnnd import heads
+
+    made.load_state_dict(tensors(heads.encoder_part(parameters)))
+    made.eval()
+
+
+def _scored(encoder: Any, spec: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
+    """The encoder, and where pairs of its rows are scored what does that."""
+    if spec.get("task", "NODES") == "NODES":
+        return encoder
+    from gnnd import heads
+
+    head = heads.made(spec.get("links", {}).get("head", "DOT"), tensors(parameters))
+    return heads.LinkModel(encoder, head).eval()
 
 
 def _refuse_others(kind: modules.Kind | None, about: Mapping[str, Any], spec: Any) -> None:

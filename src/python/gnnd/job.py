@@ -276,8 +276,10 @@ class Job(Answering):
         """The `torch_geometric` module with its parameters, in evaluation mode.
 
         `module(x, edge_index)` of features [N, F] as they were imported and edges [2, E] gives
-        logits [N, C]; those of whole neighbourhoods agree with gnnd's to 1e-4. Where the job
-        standardised features the module does so first, and torch_geometric's is its `model`.
+        logits [N, C]; those of whole neighbourhoods agree with gnnd's to 1e-4. Of a job of links it
+        is a `gnnd.heads.LinkModel`: `module(x, edge_index, edge_label_index)` scores pairs [2, n],
+        its `encoder(x, edge_index)` gives rows [N, D], its `head` scores pairs of them. Where the
+        job standardised features the module does so first, and torch_geometric's is its `model`.
         Models that torch_geometric lacks raise `GnndError`.
         """
         return geometric.module(*self._trained(which))
@@ -297,7 +299,8 @@ class Job(Answering):
         """Writes the module of `to_torch` as an ONNX file, and answers its path.
 
         Inputs are `x` [nodes, F] float32 and `edge_index` [2, edges] int64, or of models over
-        rows `rows`; the output is `logits` [nodes, C]. Nodes and edges may be any number. What
+        rows `rows`; the output is `logits` [nodes, C]. A job of links has `edge_label_index` [2,
+        pairs] int64, too, and `scores` [pairs] of these. Nodes and edges may be any number. What
         PyTorch cannot export raises `GnndError`. Needs torch, onnx and onnxscript.
         """
         trained = self._trained(which)

@@ -14,8 +14,8 @@ from typing import Any
 from gnnd.errors import GnndError, missing
 from gnnd.geometric import torch_of
 
-#: Nodes and edges of the graph that a module is traced with; a file takes others.
-_NODES, _EDGES = 5, 7
+#: Nodes, edges and pairs that a module is traced with; a file takes others.
+_NODES, _EDGES, _PAIRS = 5, 7, 3
 
 
 def write(module: Any, facts: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
@@ -26,23 +26,31 @@ def write(module: Any, facts: Mapping[str, Any], path: str | os.PathLike[str]) -
             __import__(package)
         except ImportError:
             raise missing(package, "onnx", "job.to_onnx()") from None
+    from gnnd import heads
+
     kind = facts["model"]["type"]
+    is_of_links = isinstance(module, heads.LinkModel)
+    encoder = module.encoder if is_of_links else module
     if facts["rows"] is None:
         from gnnd import modules
 
         has_own_loops = modules.KINDS[kind].has_own_loops
-        named = _over_graphs(torch, module, has_own_loops=has_own_loops)
+        named = _over_graphs(torch, encoder, has_own_loops=has_own_loops)
     else:
-        named = _over_rows(torch, module)
+        named = _over_rows(torch, encoder)
     arguments, shapes = _traced_with(torch, facts)
+    if is_of_links:
+        named = heads.LinkModel(named, module.head).eval()
+        arguments["edge_label_index"] = torch.arange(2 * _PAIRS).reshape(2, _PAIRS) % _NODES
+        shapes["edge_label_index"] = {1: "pairs"}
     try:
         with _quiet():
             program = torch.onnx.export(
                 named,
                 tuple(arguments.values()),
                 input_names=list(arguments),
-                output_names=["logits"],
-                dynamic_shapes=tuple(shapes.values()),
+                output_names=["scores" if is_of_links else "logits"],
+                dynamic_shapes=(tuple(shapes.values()),) if is_of_links else tuple(shapes.values()),
                 dynamo=True,
                 verbose=False,
             )

@@ -127,6 +127,34 @@ class Links(unittest.TestCase):
         self.assertTrue(np.isin(chosen, among).all())
         self.assertIn("3 nodes: 5 each", repr(nearest))
 
+    def test_come_to_pytorch_with_the_head_that_scores_them(self):
+        import onnxruntime
+        import torch
+
+        pairs = np.random.default_rng(2).integers(0, 2708, (2, 200))
+        # Another dataset than the one that was trained on is read with all its edges.
+        features = ARRAYS["features"].astype(np.float32)
+        features[0] = 0.5
+        self.client.import_arrays("others", **{**ARRAYS, "features": features})
+        x = torch.from_numpy(features)
+        edges = torch.tensor(self.edges()).T
+        for head in ("DOT", "COSINE", "DISTMULT", "BILINEAR", "MLP"):
+            with self.subTest(head=head):
+                task = gnnd.Links(head=head, evaluation=50)
+                job = self.client.submit("cited", MODEL, fanouts=[5, 5], epochs=1, task=task)
+                module = job.wait().to_pyg()
+                with torch.no_grad():
+                    found = module(x, edges, torch.from_numpy(pairs)).numpy()
+                    rows = module.encoder(x, edges)
+                self.assertEqual(tuple(rows.shape), (2708, 16))
+                expected = job.score(pairs, dataset="others")
+                np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+                with tempfile.TemporaryDirectory() as folder:
+                    session = onnxruntime.InferenceSession(job.to_onnx(f"{folder}/{head}.onnx"))
+                graph = {"x": features, "edge_index": edges.numpy(), "edge_label_index": pairs}
+                (scores,) = session.run(["scores"], graph)
+                np.testing.assert_allclose(scores, expected, rtol=1e-3, atol=1e-4)
+
     def test_are_not_asked_for_what_cannot_be(self):
         job = self.client.submit("cited", MODEL, fanouts=[5, 5], epochs=1, task=gnnd.Links())
         job.wait()
@@ -239,9 +267,10 @@ class Links(unittest.TestCase):
         kinds = [
             SimpleNamespace(edge_index=np.zeros((2, 1)), edge_label_index=np.zeros((2, 3), int))
         ]
-        kinds[0].edge_label = np.array([1, 2, 3])
-        with self.assertRaisesRegex(gnnd.InvalidRequest, "train: edge_label has 3: expected 1"):
-            self.client.import_pyg(kinds * 3, "none")
+        for labels, what in (([1, 0], "edge_label has shape"), ([1, 2], "labels have shape")):
+            kinds[0].edge_label = np.array(labels)
+            with self.assertRaisesRegex(gnnd.InvalidRequest, rf"train: {what} \(2,\)"):
+                self.client.import_pyg(kinds * 3, "none")
 
     @staticmethod
     def edges():

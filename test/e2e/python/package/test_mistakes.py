@@ -133,7 +133,9 @@ class Submissions(Refusals):
         asked = {"task": "LINK_PREDICTION", "loss": "bce", "shuffle": True, "num_workers": 4}
         found = self.submit("cora", gnnd.GCN(), epochs=1, **asked)
         self.assertEqual(found.keys(), asked.keys())
-        self.assertRegex(found["task"], r"^'LINK_PREDICTION': expected gnnd.Links\(\), or nothing")
+        self.assertRegex(
+            found["task"], r"^'LINK_PREDICTION': expected gnnd.Links\(\), gnnd.LinkLabels\(\), or"
+        )
         self.assertRegex(found["loss"], "^there is no such argument; what is learnt of nodes")
         self.assertRegex(found["loss"], "whole graphs are not there$")
         wrong = {"task": "x", "sampling": {"algorithm": "NeighborSampler"}}
