@@ -41,8 +41,8 @@ export const linkArrayNames = [
 ] as const;
 export type LinkArrayName = (typeof linkArrayNames)[number];
 
-/** Types of arrays of labels, as of nodes. */
-const labelTypes = {
+/** Types of stored labels, of nodes and of links. */
+export const labelTypes = {
   CLASSIFICATION: 'int32',
   MULTI_LABEL: 'uint8',
   REGRESSION: 'float32',

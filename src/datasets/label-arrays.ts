@@ -1,6 +1,6 @@
 import { type DatasetTask, modelColumnsMax } from '../records/dataset-record.ts';
 import { converterOf, OutOfRange } from './convert-array.ts';
-import type { DatasetWriter } from './dataset-writer.ts';
+import { type DatasetWriter, labelTypes } from './dataset-writer.ts';
 import type { NpySource, NpyType, NpyValues } from './npy.ts';
 import { badFile, formatCount } from './problems.ts';
 
@@ -153,7 +153,7 @@ export async function writeLabels(
 ): Promise<LabelsWritten> {
   const { type, shape } = source.header;
   const columns = shape[1] ?? 1;
-  const stored = storedTypes[task];
+  const stored = labelTypes[task];
   const target = await writer.beginLabels(stored, task === 'CLASSIFICATION' ? null : columns);
   const outside = new OutOfRange();
   const convert = labelConverter(type, task, outside);
@@ -177,12 +177,6 @@ export async function writeLabels(
   const isOneHot = task === 'MULTI_LABEL' && rows.isOneHot;
   return { numClasses, isOneHot, gaps: classes.gaps() };
 }
-
-const storedTypes = {
-  CLASSIFICATION: 'int32',
-  MULTI_LABEL: 'uint8',
-  REGRESSION: 'float32',
-} as const satisfies Readonly<Record<DatasetTask, NpyType>>;
 
 function labelConverter(
   type: NpyType,

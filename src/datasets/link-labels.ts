@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { modelColumnsMax } from '../records/dataset-record.ts';
 import type { LinkArray, LinkSide } from './check-links.ts';
 import { linkSides } from './check-links.ts';
 import type { LinkLabelArray } from './dataset-writer.ts';
@@ -62,9 +63,8 @@ export async function writeLinkLabels(
   const { task, values, columns } = labels.train;
   const count = columns ?? countOf(values);
   writer.linkLabelsOf({ task, count });
-  const unit = { CLASSIFICATION: 'classes', MULTI_LABEL: 'labels', REGRESSION: 'numbers' }[task];
   notices.add(
-    `brings ${formatCount(count)} ${unit} of links, which jobs of task LINK_LABELS learn`,
+    `brings ${formatCount(count)} ${units[task]} of links, which jobs of task LINK_LABELS learn`,
   );
   if (task !== 'REGRESSION' || !(values as Float32Array).every(Number.isInteger)) return;
   notices.add(
@@ -101,11 +101,11 @@ function problemOf(
   return `has class ${side.values[at]} at index ${at}: expected one of ${known}`;
 }
 
-const texts = { CLASSIFICATION: 'classes', MULTI_LABEL: 'labels', REGRESSION: 'numbers' } as const;
+const units = { CLASSIFICATION: 'classes', MULTI_LABEL: 'labels', REGRESSION: 'numbers' } as const;
 
 function textOf({ task, columns }: LinkLabelArray): string {
   const many = columns === null ? '' : `${formatCount(columns)} `;
-  return `${many}${texts[task]} of each link`;
+  return `${many}${units[task]} of each link`;
 }
 
 async function labelsIn(
@@ -167,7 +167,7 @@ function wrongWith(value: number, values: LinkLabelArray['values']): string | nu
   if (values instanceof Uint8Array) {
     return value === 0 || value === 1 ? null : 'expected 0 or 1 of each label';
   }
-  return value >= 0 && value < 2 ** 18
+  return value >= 0 && value < modelColumnsMax
     ? null
-    : `expected a class of each link, 0 to ${2 ** 18 - 1}`;
+    : `expected a class of each link, 0 to ${modelColumnsMax - 1}`;
 }

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "train/evaluate/eval_plan.h"
-#include "train/ops/ops.h"
+#include "train/evaluate/pair_outputs.h"
 #include "train/tasks/eval_targets.h"
 
 namespace gnnd {
@@ -14,13 +13,7 @@ constexpr uint64_t kBlockLinks = 4096;
 }  // namespace
 
 std::vector<uint32_t> KnownLinkLabels::NodesOf(EvalNodes which) const {
-  const LinkSet& set = SetOf(which);
-  std::vector<uint32_t> nodes;
-  if (set.size() == 0) return nodes;
-  NodeSet needed(num_nodes_);
-  for (const uint32_t node : set.ends) needed.Add(node);
-  needed.List(0, num_nodes_, &nodes);
-  return nodes;
+  return EndsOf(SetOf(which).ends, num_nodes_);
 }
 
 Status KnownLinkLabels::Run(const EvalTask& task, uint32_t chunks, const Rows& rows,
@@ -37,17 +30,8 @@ Status KnownLinkLabels::Run(const EvalTask& task, uint32_t chunks, const Rows& r
     memory_.Reset();
     const uint64_t first = block * kBlockLinks;
     const uint64_t end = std::min(set.size(), first + kBlockLinks);
-    std::vector<uint32_t> sources;
-    std::vector<uint32_t> destinations;
-    for (uint64_t link = first; link < end; ++link) {
-      sources.push_back(set.source(link));
-      destinations.push_back(set.destination(link));
-    }
     const at::Tensor outputs =
-        head_
-            .OfPairs({rows.head, &memory_}, GatheredRows<float>(rows.table, sources, &memory_),
-                     GatheredRows<float>(rows.table, destinations, &memory_))
-            .contiguous();
+        OutputsOfPairs(head_, rows, set.ends.subspan(2 * first, 2 * (end - first)), &memory_);
     const auto width = static_cast<uint64_t>(outputs.size(1));
     const float* const values = outputs.const_data_ptr<float>();
     for (uint64_t link = first; link < end; ++link) {

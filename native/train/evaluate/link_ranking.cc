@@ -9,6 +9,7 @@
 #include "core/draw/negatives.h"
 #include "core/kernels/rank_loops.h"
 #include "core/metric/ranking.h"
+#include "train/evaluate/pair_outputs.h"
 #include "train/ops/ops.h"
 #include "train/ops/parallel.h"
 #include "train/tasks/eval_targets.h"
@@ -259,23 +260,12 @@ template <typename Take>
 Status LinkRanking::ScorePairs(const Rows& rows, const Alive& alive, std::span<const uint32_t> ends,
                                const Take& take) {
   const uint64_t pairs = ends.size() / 2;
-  std::vector<uint32_t> sources;
-  std::vector<uint32_t> destinations;
   for (uint64_t first = 0; first < pairs; first += kRankedBlockRows) {
     if (!alive()) return EvaluationAborted();
     memory_.Reset();
-    sources.clear();
-    destinations.clear();
     const uint64_t end = std::min<uint64_t>(pairs, first + kRankedBlockRows);
-    for (uint64_t pair = first; pair < end; ++pair) {
-      sources.push_back(ends[2 * pair]);
-      destinations.push_back(ends[2 * pair + 1]);
-    }
     const at::Tensor scores =
-        head_
-            .OfEach({rows.head, &memory_}, GatheredRows<float>(rows.table, sources, &memory_),
-                    GatheredRows<float>(rows.table, destinations, &memory_), 1)
-            .contiguous();
+        OutputsOfPairs(head_, rows, ends.subspan(2 * first, 2 * (end - first)), &memory_);
     const auto* const found = scores.const_data_ptr<float>();
     for (uint64_t pair = first; pair < end; ++pair) take(pair, found[pair - first]);
   }

@@ -8,8 +8,7 @@
 #include <utility>
 
 #include "core/executor/eval_scratch.h"
-#include "train/evaluate/eval_plan.h"
-#include "train/ops/ops.h"
+#include "train/evaluate/pair_outputs.h"
 #include "train/tasks/eval_targets.h"
 
 namespace gnnd {
@@ -45,12 +44,8 @@ uint64_t PairScores::items(EvalNodes which) const {
 }
 
 std::vector<uint32_t> PairScores::NodesOf(EvalNodes which) const {
-  std::vector<uint32_t> nodes;
-  if (items(which) == 0) return nodes;
-  NodeSet needed(num_nodes_);
-  for (const uint32_t node : question_.pairs) needed.Add(node);
-  needed.List(0, num_nodes_, &nodes);
-  return nodes;
+  if (items(which) == 0) return {};
+  return EndsOf(question_.pairs, num_nodes_);
 }
 
 uint32_t PairScores::ChunksOf(EvalNodes which, uint32_t planned) const {
@@ -75,17 +70,9 @@ Status PairScores::Run(const EvalTask& task, uint32_t chunks, const Rows& rows, 
 
 Status PairScores::ScoreBlock(const Rows& rows, uint64_t first, uint64_t end) {
   memory_.Reset();
-  std::vector<uint32_t> sources;
-  std::vector<uint32_t> destinations;
-  for (uint64_t pair = first; pair < end; ++pair) {
-    sources.push_back(question_.pairs[2 * pair]);
-    destinations.push_back(question_.pairs[2 * pair + 1]);
-  }
+  const std::span<const uint32_t> all = question_.pairs;
   const at::Tensor found =
-      head_
-          .OfPairs({rows.head, &memory_}, GatheredRows<float>(rows.table, sources, &memory_),
-                   GatheredRows<float>(rows.table, destinations, &memory_))
-          .contiguous();
+      OutputsOfPairs(head_, rows, all.subspan(2 * first, 2 * (end - first)), &memory_);
   const auto width = static_cast<uint64_t>(found.size(1));
   const std::span<const float> scores(found.const_data_ptr<float>(), (end - first) * width);
   const auto wrong = std::ranges::find_if(scores, [](float one) { return !std::isfinite(one); });

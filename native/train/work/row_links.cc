@@ -87,31 +87,17 @@ class OnRowLinks final : public Training {
 
   Status ComputeGradient(const Sample& sample, uint32_t number, const ParametersView& parameters,
                          std::span<float> gradient, BatchReport* report) override {
-    const RowBuffer& buffer = batches_.buffer(number);
-    const ParameterManifest& manifest = input_.model.manifest;
-    GNND_CHECK(buffer.key.epoch == sample.key().epoch && buffer.key.batch == sample.key().batch);
     const PairsView pairs = pairs_[number].view();
     Workspace* const memory = &side_.memory();
-    memory->Reset();
-    std::vector<RunningValue> running;
-    const auto compute = [&] {
-      std::vector<at::Tensor> leaves =
-          ViewsOf(manifest, side_.Parameters(parameters), side_.where());
-      for (size_t i = 0; i < leaves.size(); ++i) {
-        leaves[i].requires_grad_(manifest.tensors[i].role != TensorRole::kRunning);
-      }
-      const at::Tensor rows =
-          ForwardRows(input_.model, leaves, batches_.BatchOf(number, true), memory, &running)
-              .contiguous();
+    const auto outputs_of = [&](std::span<const at::Tensor> leaves, const at::Tensor& rows) {
       const at::Tensor outputs = task_->Outputs({pairs, leaves, rows}, memory).contiguous();
-      const auto loss = [&](const at::Tensor& grad, BatchReport* told) {
+      const auto loss = [&, outputs](const at::Tensor& grad, BatchReport* told) {
         return task_->Loss(pairs, {outputs, grad, memory}, told);
       };
-      return side_.WriteGradient({manifest, leaves, outputs, loss}, gradient, report);
+      return BatchOutputs{outputs, loss};
     };
-    GNND_TRY(side_.RunTimed(compute, &report->device_ns));
-    WriteRunning(manifest, running, parameters.floats, pairs.size(), gradient);
-    return Status::Ok();
+    const RowStep step{input_, side_, batches_, sample, number, pairs.size()};
+    return WriteRowGradient(step, parameters, outputs_of, gradient, report);
   }
 
  private:

@@ -36,29 +36,15 @@ class OnRows final : public Training {
   Status ComputeGradient(const Sample& sample, uint32_t number, const ParametersView& parameters,
                          std::span<float> gradient, BatchReport* report) override {
     const RowBuffer& buffer = batches_.buffer(number);
-    const ParameterManifest& manifest = input_.model.manifest;
-    GNND_CHECK(buffer.key.epoch == sample.key().epoch && buffer.key.batch == sample.key().batch);
-    Workspace* const memory = &side_.memory();
-    memory->Reset();
-    std::vector<RunningValue> running;
-    const auto compute = [&] {
-      std::vector<at::Tensor> leaves =
-          ViewsOf(manifest, side_.Parameters(parameters), side_.where());
-      for (size_t i = 0; i < leaves.size(); ++i) {
-        leaves[i].requires_grad_(manifest.tensors[i].role != TensorRole::kRunning);
-      }
-      const at::Tensor logits =
-          ForwardRows(input_.model, leaves, batches_.BatchOf(number, true), memory, &running)
-              .contiguous();
+    const auto outputs_of = [&](std::span<const at::Tensor>, const at::Tensor& logits) {
       const auto loss = [&](const at::Tensor& grad, BatchReport* told) {
         const LossInput known{input_.files.targets, buffer.targets, batches_.LabelsOf(number)};
-        return ComputeLoss(known, logits, grad, memory, told);
+        return ComputeLoss(known, logits, grad, &side_.memory(), told);
       };
-      return side_.WriteGradient({manifest, leaves, logits, loss}, gradient, report);
+      return BatchOutputs{logits, loss};
     };
-    GNND_TRY(side_.RunTimed(compute, &report->device_ns));
-    WriteRunning(manifest, running, parameters.floats, buffer.rows.size(), gradient);
-    return Status::Ok();
+    const RowStep step{input_, side_, batches_, sample, number, buffer.rows.size()};
+    return WriteRowGradient(step, parameters, outputs_of, gradient, report);
   }
 
  private:
@@ -71,6 +57,34 @@ class OnRows final : public Training {
 };
 
 }  // namespace
+
+Status WriteRowGradient(
+    const RowStep& step, const ParametersView& parameters,
+    const std::function<BatchOutputs(std::span<const at::Tensor>, const at::Tensor&)>& outputs_of,
+    std::span<float> gradient, BatchReport* report) {
+  const BatchKey& key = step.batches.buffer(step.number).key;
+  GNND_CHECK(key.epoch == step.sample.key().epoch && key.batch == step.sample.key().batch);
+  const Model& model = step.input.model;
+  const ParameterManifest& manifest = model.manifest;
+  Workspace* const memory = &step.side.memory();
+  memory->Reset();
+  std::vector<RunningValue> running;
+  const auto compute = [&] {
+    std::vector<at::Tensor> leaves =
+        ViewsOf(manifest, step.side.Parameters(parameters), step.side.where());
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      leaves[i].requires_grad_(manifest.tensors[i].role != TensorRole::kRunning);
+    }
+    const at::Tensor rows =
+        ForwardRows(model, leaves, step.batches.BatchOf(step.number, true), memory, &running)
+            .contiguous();
+    const auto [outputs, loss] = outputs_of(leaves, rows);
+    return step.side.WriteGradient({manifest, leaves, outputs, loss}, gradient, report);
+  };
+  GNND_TRY(step.side.RunTimed(compute, &report->device_ns));
+  WriteRunning(manifest, running, parameters.floats, step.items, gradient);
+  return Status::Ok();
+}
 
 std::unique_ptr<Training> RowTraining(const RowInput& input, ComputeSide* side,
                                       RowBatches* batches) {

@@ -114,4 +114,4 @@ def _empty(kind: str, own: Mapping[str, Tensor]) -> nn.Module:
     if kind == "MLP":
         outputs, dim = own["lin_out.weight"].shape
         return Mlp(dim, outputs)
-    return Cosine() if kind == "COSINE" else Dot()
+    return {"DOT": Dot, "COSINE": Cosine}[kind]()
