@@ -88,16 +88,16 @@ class TimedSampleWork final : public SampleWork {
   Status Start(const SampleTask&) override { return Status::Ok(); }
   Status Finish(const SampleTask& task, SampleReport* report) override {
     stand_in_->Do([&] {
-      RecordHeader header = RecordHeaderOf(SampleKind::kBlocks, {0, task.epoch, task.batch});
-      header.num_node_types = header.num_blocks = 1;
-      header.nodes[0] = {4, 1, 1, 0, kPageBytes, 0};
-      BlockEntry& block = header.blocks[0];
+      RecordTables tables;
+      tables.Begin(SampleKind::kBlocks, {0, task.epoch, task.batch});
+      tables.nodes = {{4, 1, 1, 0, kPageBytes, 0}};
+      BlockEntry& block = tables.blocks.emplace_back();
       block.id_bytes = 4;
       block.num_dst = block.num_src = 1;
       block.indptr_at = 2 * kPageBytes;
       block.src_at = 3 * kPageBytes;
-      WriteHeader(&header, task.slot);
-      *report = SampleReport{header.payload_bytes, header.extent_bytes, 1, 0, 1};
+      WriteTables(&tables, task.slot);
+      *report = SampleReport{tables.header.payload_bytes, tables.header.extent_bytes, 1, 0, 1};
     });
     return Status::Ok();
   }

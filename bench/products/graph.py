@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A graph of the size of ogbn-products that can be learnt, as .npy files to import.
 
-usage: graph.py FOLDER [--scale 1.0]
+usage: graph.py FOLDER [--scale 1.0] [--links 0]
 
 2,449,029 nodes, 123,718,280 entries, 100 features, 47 classes, 8 % training, 2 % validation and 90 % test
 nodes, as ogbn-products has them (all times --scale). Degrees are Pareto-distributed (shape 1.95, cut at 390
@@ -9,7 +9,9 @@ times the mean: median degree 36); classes have Zipf-like sizes; 60 % of a row's
 class, in proportion to their degree, the others from all nodes; ids are in random order. Features are a class
 centre times 0.35 plus unit noise, and every tenth label is of a random class, so that 90 % is about the
 best that can be reached. Rows are in-neighbours. Depends on numpy's PCG64 generator and the fixed random
-seed only. What exists is left alone. Needs numpy only, and some 4 GB of memory.
+seed only. With --links, so many of the edges are training links (links/train.npy) and 50,000 each
+validation and test links, each pair once, whatever its direction. What exists is left alone. Needs numpy
+only, and some 4 GB of memory.
 """
 import argparse
 import os
@@ -23,6 +25,7 @@ TRAIN, VAL = 196_615, 39_323
 SHAPE, CUT = 1.95, 390
 HOMOPHILY, SIGNAL, WRONG = 0.6, 0.35, 0.1
 CHUNK = 8_000_000
+JUDGED_LINKS = 50_000
 
 
 def graph(random, classes, num_entries):
@@ -48,13 +51,42 @@ def graph(random, classes, num_entries):
     return indptr, indices
 
 
+def save_links(folder, count):
+    to = os.path.join(folder, 'links')
+    if os.path.exists(os.path.join(to, 'test.npy')):
+        return
+    os.makedirs(to, exist_ok=True)
+    random = np.random.default_rng(RANDOM_SEED + 1)
+    indptr = np.load(os.path.join(folder, 'indptr.npy'))
+    indices = np.load(os.path.join(folder, 'indices.npy'), mmap_mode='r')
+    # Some more than are wanted: loops and pairs that are there twice are left out.
+    wanted = count + 2 * JUDGED_LINKS
+    places = np.unique(random.integers(0, len(indices), int(1.2 * wanted)))
+    rows = np.searchsorted(indptr, places, side='right') - 1
+    pairs = np.stack([indices[places].astype(np.int64), rows])
+    low, high = pairs.min(0), pairs.max(0)
+    _, first = np.unique(low * (len(indptr) - 1) + high, return_index=True)
+    first = random.permutation(first[low[first] != high[first]])[:wanted]
+    if len(first) < wanted:
+        sys.exit(f'graph.py: --links {count} is more than the graph has')
+    train, val, test = np.split(pairs[:, first].astype(np.int32), [count, count + JUDGED_LINKS], 1)
+    for name, links in [('train', train), ('val', val), ('test', test)]:
+        np.save(os.path.join(to, name + '.npy'), links)
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument('folder')
     parser.add_argument('--scale', type=float, default=1.0)
+    parser.add_argument('--links', type=int, default=0)
     options = parser.parse_args()
-    if os.path.exists(os.path.join(options.folder, 'test.npy')):
-        return
+    if not os.path.exists(os.path.join(options.folder, 'test.npy')):
+        save_graph(options)
+    if options.links > 0:
+        save_links(options.folder, options.links)
+
+
+def save_graph(options):
     n, e = int(NODES * options.scale), int(ENTRIES * options.scale)
     print(f'making a graph of {n:,} nodes and {e:,} entries', file=sys.stderr, flush=True)
     os.makedirs(options.folder, exist_ok=True)

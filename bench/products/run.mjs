@@ -2,12 +2,14 @@
 // A job of the size of ogbn-products, from import to test accuracy, as a user would run it: the
 // transcript of the commands, where their time went, and what memory they took.
 //
-//   node bench/products/run.mjs [--scale 1.0] [--epochs 3] [--evaluation default,sampled]
+//   node bench/products/run.mjs [--scale 1.0] [--epochs 3] [--jobs default,sampled]
 //                               [--folder build/bench/products] [--state FOLDER]
 //
 // The graph is that of graph.py. One daemon with default settings; GraphSAGE,
 // hidden 256, fanouts 15/10/5, batches of 1,024. Every spec field that is not of the model is left
-// to its default, but for evaluation.method in the second job. Needs some 4 GB of disk beside the
+// to its default, but for evaluation.method in the second job. The job `links` learns 10 million
+// links (times --scale) in one epoch, GraphSAGE of two layers of 128 and a scalar product, fanouts
+// 10/10; its graph has a folder of its own, folder-links. Needs some 4 GB of disk beside the
 // graph, and 16 GB of memory at scale 1. The jobs' lines are kept in build/bench/products.jsonl,
 // the transcript in
 // build/bench/products.txt.
@@ -22,7 +24,7 @@ const { values: options } = parseArgs({
   options: {
     scale: { type: 'string', default: '1.0' },
     epochs: { type: 'string', default: '3' },
-    evaluation: { type: 'string', default: 'default,sampled' },
+    jobs: { type: 'string', default: 'default,sampled' },
     folder: { type: 'string', default: 'build/bench/products' },
     state: { type: 'string' },
   },
@@ -118,18 +120,25 @@ async function stageSeconds(daemon) {
 
 const gigabytes = (bytes) => `${(bytes / 2 ** 30).toFixed(2)} GiB`;
 
-const specs = {
+const evaluations = {
   default: '',
   sampled: 'evaluation: { method: SAMPLED }\n',
   'one-gib': 'evaluation: { method: EXACT, max_bytes: 1073741824 }\n',
 };
+const linksSpec = `dataset: products
+task: LINKS
+model: { type: GRAPHSAGE, hidden_dim: 128 }
+sampling: { fanouts: [10, 10] }
+training: { epochs: 1, batch_size: 1024 }
+`;
 
 function specOf(name, epochs) {
+  if (name === 'links') return linksSpec;
   return `dataset: products
 model: { type: GRAPHSAGE, hidden_dim: 256, dropout: 0.5 }
 sampling: { fanouts: [15, 10, 5] }
 training: { epochs: ${epochs}, batch_size: 1024, optimizer: { learning_rate: 0.003 } }
-${specs[name]}`;
+${evaluations[name]}`;
 }
 
 async function runJob(daemon, memory, name, folder) {
@@ -158,9 +167,14 @@ async function runJob(daemon, memory, name, folder) {
 }
 
 async function main() {
-  const graph = resolve(options.folder);
+  const jobs = options.jobs.split(',');
+  const hasLinks = jobs.includes('links');
+  if (hasLinks && jobs.length > 1) throw new Error('--jobs links comes alone: its graph has links');
+  const graph = resolve(hasLinks ? `${options.folder}-links` : options.folder);
+  const links = hasLinks ? Math.round(1e7 * Number(options.scale)) : 0;
   const state = options.state ?? mkdtempSync(join(tmpdir(), 'gnnd-bench-products-'));
-  output(python, ['bench/products/graph.py', graph, '--scale', options.scale]);
+  const sizes = ['--scale', options.scale, '--links', String(links)];
+  output(python, ['bench/products/graph.py', graph, ...sizes]);
   say(`${cpus()[0]?.model}, ${cpus().length} processors, ${gigabytes(totalmem())} of memory`);
   const daemon = new Daemon();
   const lines = [];
@@ -172,7 +186,7 @@ async function main() {
     const { peakBytes } = memory.take();
     say(`\nimport ${seconds.toFixed(1)} s, at most ${gigabytes(peakBytes)}`);
     lines.push({ name: 'import', seconds, peakBytes });
-    for (const name of options.evaluation.split(',')) {
+    for (const name of jobs) {
       lines.push(await runJob(daemon, memory, name, state));
     }
   } finally {

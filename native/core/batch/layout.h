@@ -1,7 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/base/mapping.h"
@@ -41,29 +41,63 @@ struct PairLimits {
   uint64_t masked = 0;     // of these or of the batch's other ends
 };
 
+// What bounds the nodes of one type in a sample.
+struct TypeBound {
+  uint32_t num_nodes = 0;  // in the graph
+  uint32_t max_seeds = 0;  // in a batch; 0 = seeds are of other types
+};
+
+// What bounds the edges of one relation in a sample.
+struct RelationBound {
+  uint32_t src_type = 0;
+  uint32_t dst_type = 0;
+  uint64_t num_edges = 0;        // in the graph
+  std::vector<int32_t> fanouts;  // hop 0 (at the seeds) first; kFullNeighbourhood takes all
+};
+
 // The bounds of a sample.
 struct SampleLimits {
-  uint32_t num_nodes = 0;
-  uint64_t num_edges = 0;
-  uint32_t batch_size = 0;       // seeds
-  std::vector<int32_t> fanouts;  // hop 0 (at the seeds) first; kFullNeighbourhood takes all
-  bool edge_weights = false;     // the record has a section of edge weights
-  bool self_weights = false;     // the record has a section of self weights; only with edge weights
+  std::vector<TypeBound> types;
+  std::vector<RelationBound> relations;  // all with as many hops
+  bool edge_weights = false;             // the record has a section of edge weights
+  bool self_weights = false;  // the record has a section of self weights; only with edge weights
   RowBound rows = RowBound::kFanout;
   Expansion expansion = Expansion::kAll;
   bool hot_ranks = false;  // the record has a section of the input nodes' hot ranks
   PairLimits pairs{};
+
+  // Those of a graph of one type and one relation.
+  static SampleLimits Of(uint32_t num_nodes, uint64_t num_edges, uint32_t batch_size,
+                         std::vector<int32_t> fanouts) {
+    SampleLimits limits;
+    limits.types = {{num_nodes, batch_size}};
+    limits.relations = {{0, 0, num_edges, std::move(fanouts)}};
+    return limits;
+  }
 };
 
-// Bounds and section offsets (bytes from the record's start) of one hop's block. With
-// Expansion::kNew all hops share the sections of hop 0 (record.h).
-struct HopLayout {
+// What one hop draws along one relation: bounds and section offsets (bytes from the record's
+// start). With Expansion::kNew all blocks of a relation share their sections (record.h).
+struct BlockLayout {
+  uint32_t hop = 0;
+  uint32_t relation = 0;
+  uint32_t dst_type = 0;
+  uint32_t src_type = 0;
+  int32_t fanout = 0;
   uint32_t max_dst = 0;
   uint32_t max_edges = 0;
   uint64_t indptr_at = 0;
   uint64_t src_at = 0;
   uint64_t weight_at = 0;       // 0 without edge weights
   uint64_t self_weight_at = 0;  // 0 without self weights
+};
+
+// Bounds and section offsets of the nodes of one type.
+struct NodesLayout {
+  uint32_t max_seeds = 0;
+  uint32_t max_nodes = 0;
+  uint64_t nodes_at = 0;
+  uint64_t ranks_at = 0;  // 0 without hot ranks
 };
 
 // Section offsets of a batch's pairs; 0 where the record has no such section.
@@ -81,32 +115,34 @@ class RecordLayout {
   // Every section may be overrun by this much, so that writers need no special case at its end.
   static constexpr uint64_t kSectionSlackBytes = 64;
 
-  // kInvalidArgument names the impossible limit: no nodes or seeds, a number of hops outside
-  // 1..kMaxHops, a fanout that is neither -1 nor 1..kMaxFanout, a bound that needs more than 32
-  // bits.
+  // kInvalidArgument names the impossible limit: no nodes or seeds, seeds to which no relation
+  // leads, more than kMaxNodeTypes or kMaxRelations, a number of hops outside 1..kMaxHops, a fanout
+  // that is neither -1 nor 1..kMaxFanout, a bound that needs more than 32 bits.
   static Result<RecordLayout> Of(const SampleLimits& limits);
 
   uint64_t slot_bytes() const { return slot_bytes_; }
   uint32_t num_hops() const { return num_hops_; }
-  uint32_t max_seeds() const { return hops_[0].max_dst; }
-  uint32_t max_nodes() const { return max_nodes_; }
-  uint64_t nodes_at() const { return nodes_at_; }
-  uint64_t ranks_at() const { return ranks_at_; }  // 0 without hot ranks
-  const HopLayout& hop(uint32_t index) const { return hops_[index]; }
+  uint32_t num_node_types() const { return static_cast<uint32_t>(nodes_.size()); }
+  const NodesLayout& nodes(uint32_t type = 0) const { return nodes_[type]; }
+  // By hop, within a hop by relation: every relation whose destinations the hop can reach. A graph
+  // of one type and one relation has one block per hop.
+  uint32_t num_blocks() const { return static_cast<uint32_t>(blocks_.size()); }
+  const BlockLayout& block(uint32_t index) const { return blocks_[index]; }
   const PairLayout& pairs() const { return pairs_; }
+  bool shares_rows() const { return shares_rows_; }
 
  private:
   uint64_t AddSection(uint64_t elements);
   Status AddBounds(const SampleLimits& limits);
   void AddPairs(const PairLimits& limits);
-  void AddBlock(const SampleLimits& limits, uint32_t max_dst, uint32_t max_edges, HopLayout* hop);
+  void AddSections(const SampleLimits& limits, BlockLayout* block);
+  void AddBlocks(const SampleLimits& limits);
 
-  std::array<HopLayout, kMaxHops> hops_{};
+  std::vector<NodesLayout> nodes_;
+  std::vector<BlockLayout> blocks_;
   PairLayout pairs_{};
   uint32_t num_hops_ = 0;
-  uint32_t max_nodes_ = 0;
-  uint64_t nodes_at_ = 0;
-  uint64_t ranks_at_ = 0;
+  bool shares_rows_ = false;
   uint64_t slot_bytes_ = 0;
 };
 

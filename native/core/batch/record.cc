@@ -1,6 +1,7 @@
 #include "core/batch/record.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -14,7 +15,27 @@ namespace gnnd {
 namespace {
 
 constexpr uint32_t kMaxEpoch = 0xFFFFFF;
-constexpr uint64_t kTablesAt = offsetof(RecordHeader, blocks);
+
+// A record's header and tables where they lie.
+struct TablesView {
+  const RecordHeader& header;
+  std::span<const NodeEntry> nodes;
+  std::span<const BlockEntry> blocks;
+
+  // Those of the record in `slot`, whose numbers of entries are right.
+  static TablesView In(std::span<const std::byte> slot) {
+    const auto& header = *reinterpret_cast<const RecordHeader*>(slot.data());
+    const auto* nodes = reinterpret_cast<const NodeEntry*>(&header + 1);
+    const auto* blocks = reinterpret_cast<const BlockEntry*>(nodes + header.num_node_types);
+    return {header, {nodes, header.num_node_types}, {blocks, header.num_blocks}};
+  }
+  uint64_t bytes() const { return HeaderBytes(header.num_node_types, header.num_blocks); }
+  // Whether the sections of block `b` are those of an earlier or later block, too, which has them
+  // whole.
+  bool IsPrefix(uint32_t b) const {
+    return header.shares_rows != 0 && blocks[b].hop != blocks.back().hop;
+  }
+};
 
 Status Corrupted(const std::string& what) { return Status(Code::kShmCorrupted, "record: " + what); }
 
@@ -35,12 +56,12 @@ const uint32_t* WordsAt(const std::byte* base, uint64_t at) {
 // Calls visit(at, elements, name) for every section in the order in which they lie; stops at the
 // first error that one returns, which gets the section's name.
 template <typename Visit>
-Status VisitSections(const RecordHeader& header, const Visit& visit) {
-  for (uint32_t t = 0; t < header.num_node_types; ++t) {
-    const NodeEntry& list = header.nodes[t];
+Status VisitSections(const TablesView& tables, const Visit& visit) {
+  for (uint32_t t = 0; t < tables.nodes.size(); ++t) {
+    const NodeEntry& list = tables.nodes[t];
     if (!visit(list.nodes_at, list.num_nodes)) return CorruptedNodes(t, "nodes_at");
   }
-  const PairEntry& pairs = header.pairs;
+  const PairEntry& pairs = tables.header.pairs;
   if (pairs.ends_at != 0 && !visit(pairs.ends_at, uint64_t{2} * pairs.num_pairs)) {
     return CorruptedPairs("ends_at");
   }
@@ -54,9 +75,10 @@ Status VisitSections(const RecordHeader& header, const Visit& visit) {
   if (pairs.masked_at != 0 && !visit(pairs.masked_at, pairs.num_masked)) {
     return CorruptedPairs("masked_at");
   }
-  // Shared sections are as long as the last block needs.
-  for (uint32_t b = header.shares_rows() ? header.num_blocks - 1 : 0; b < header.num_blocks; ++b) {
-    const BlockEntry& block = header.blocks[b];
+  // Shared sections are as long as the last hop needs.
+  for (uint32_t b = 0; b < tables.blocks.size(); ++b) {
+    if (tables.IsPrefix(b)) continue;
+    const BlockEntry& block = tables.blocks[b];
     if (!visit(block.indptr_at, uint64_t{block.num_dst} + 1)) return CorruptedBlock(b, "indptr_at");
     if (!visit(block.src_at, block.num_edges)) return CorruptedBlock(b, "src_at");
     if (block.weight_at != 0 && !visit(block.weight_at, block.num_edges)) {
@@ -66,8 +88,8 @@ Status VisitSections(const RecordHeader& header, const Visit& visit) {
       return CorruptedBlock(b, "self_weight_at");
     }
   }
-  for (uint32_t t = 0; t < header.num_node_types; ++t) {
-    const NodeEntry& list = header.nodes[t];
+  for (uint32_t t = 0; t < tables.nodes.size(); ++t) {
+    const NodeEntry& list = tables.nodes[t];
     if (list.ranks_at != 0 && !visit(list.ranks_at, list.num_nodes)) {
       return CorruptedNodes(t, "ranks_at");
     }
@@ -92,9 +114,15 @@ Status CheckHeader(const RecordHeader& header) {
     return Corrupted("number of blocks");
   }
   if (header.reserved != 0) return Corrupted("a reserved field is set");
+  if (header.shares_rows > 1 || (rows && header.shares_rows != 0)) return Corrupted("shares_rows");
+  return Status::Ok();
+}
+
+Status CheckNodes(const TablesView& tables) {
+  const bool rows = tables.blocks.empty();
   uint64_t seeds = 0;
-  for (uint32_t t = 0; t < header.num_node_types; ++t) {
-    const NodeEntry& list = header.nodes[t];
+  for (uint32_t t = 0; t < tables.nodes.size(); ++t) {
+    const NodeEntry& list = tables.nodes[t];
     if (list.id_bytes != kRecordIdBytes) return CorruptedNodes(t, "width of ids");
     if (list.reserved != 0) return CorruptedNodes(t, "a reserved field is set");
     if (list.num_seeds > list.num_nodes) return CorruptedNodes(t, "more seeds than nodes");
@@ -105,20 +133,27 @@ Status CheckHeader(const RecordHeader& header) {
   return Status::Ok();
 }
 
-// Follows how many nodes of each type are known, block after block.
+// Follows how many nodes of each type are known, block after block, and which block of its relation
+// came before.
 class Chain {
  public:
-  explicit Chain(const RecordHeader& header) : header_(header) {
-    for (uint32_t t = 0; t < header.num_node_types; ++t) found_[t] = header.nodes[t].num_seeds;
+  static constexpr uint32_t kNone = 0xFFFFFFFF;
+
+  explicit Chain(const TablesView& tables) : tables_(tables) {
+    for (uint32_t t = 0; t < tables.nodes.size(); ++t) found_[t] = tables.nodes[t].num_seeds;
     at_hop_ = found_;
+    last_.fill(kNone);
   }
 
   Status Add(uint32_t index) {
-    const BlockEntry& block = header_.blocks[index];
-    if (block.dst_type >= header_.num_node_types || block.src_type >= header_.num_node_types) {
+    const BlockEntry& block = tables_.blocks[index];
+    const size_t types = tables_.nodes.size();
+    if (block.dst_type >= types || block.src_type >= types) {
       return CorruptedBlock(index, "type of nodes");
     }
+    if (block.relation >= kMaxRelations) return CorruptedBlock(index, "relation");
     GNND_TRY(AddHop(index));
+    GNND_TRY(AddRelation(index));
     if (block.num_dst != at_hop_[block.dst_type]) {
       return CorruptedBlock(index, "number of destinations");
     }
@@ -131,13 +166,15 @@ class Chain {
   }
 
   uint32_t found(uint32_t type) const { return found_[type]; }
+  // The last block of the relation so far, or kNone.
+  uint32_t Last(uint32_t relation) const { return last_[relation]; }
 
  private:
   // Checks that hops follow each other, and relations within a hop.
   Status AddHop(uint32_t index) {
-    const BlockEntry& block = header_.blocks[index];
+    const BlockEntry& block = tables_.blocks[index];
     if (index == 0) return block.hop == 0 ? Status::Ok() : CorruptedBlock(index, "hop");
-    const BlockEntry& before = header_.blocks[index - 1];
+    const BlockEntry& before = tables_.blocks[index - 1];
     if (block.hop == before.hop) {
       return block.relation > before.relation ? Status::Ok() : CorruptedBlock(index, "relation");
     }
@@ -146,14 +183,33 @@ class Chain {
     return Status::Ok();
   }
 
-  const RecordHeader& header_;
+  // Checks that a relation has the same types in all its blocks and, where these share their rows,
+  // a block in each hop from its first one on.
+  Status AddRelation(uint32_t index) {
+    const BlockEntry& block = tables_.blocks[index];
+    const uint32_t last = last_[block.relation];
+    last_[block.relation] = index;
+    if (last == kNone) return Status::Ok();
+    const BlockEntry& before = tables_.blocks[last];
+    if (tables_.header.shares_rows != 0 && before.hop + 1 != block.hop) {
+      return CorruptedBlock(index, "its relation left a hop out");
+    }
+    if (before.dst_type != block.dst_type || before.src_type != block.src_type) {
+      return CorruptedBlock(index, "types of its relation");
+    }
+    return Status::Ok();
+  }
+
+  const TablesView& tables_;
   std::array<uint32_t, kMaxNodeTypes> at_hop_{};  // nodes known before the hop
   std::array<uint32_t, kMaxNodeTypes> found_{};
+  std::array<uint32_t, kMaxRelations> last_;
 };
 
-Status CheckBlock(const RecordHeader& header, uint32_t index) {
-  const BlockEntry& block = header.blocks[index];
-  const BlockEntry& first = header.blocks[0];
+// `before` is the block of its relation in the hop before, or Chain::kNone.
+Status CheckBlock(const TablesView& tables, uint32_t index, uint32_t before) {
+  const BlockEntry& block = tables.blocks[index];
+  const BlockEntry& first = tables.blocks[0];
   if (block.id_bytes != kRecordIdBytes) return CorruptedBlock(index, "width of ids");
   const bool weighted = block.weight_at != 0;
   const bool self_weighted = block.self_weight_at != 0;
@@ -161,22 +217,20 @@ Status CheckBlock(const RecordHeader& header, uint32_t index) {
     return CorruptedBlock(index, "edge weights in part of the record only");
   }
   if (self_weighted && !weighted) return CorruptedBlock(index, "self weights without edge weights");
-  if (!header.shares_rows()) return Status::Ok();
-  if (block.indptr_at != first.indptr_at || block.src_at != first.src_at ||
-      block.weight_at != first.weight_at || block.self_weight_at != first.self_weight_at ||
-      block.hop != index || block.relation != first.relation || block.dst_type != first.dst_type ||
-      block.src_type != first.src_type) {
+  if (tables.header.shares_rows == 0 || before == Chain::kNone) return Status::Ok();
+  const BlockEntry& prefix = tables.blocks[before];
+  if (block.indptr_at != prefix.indptr_at || block.src_at != prefix.src_at ||
+      block.weight_at != prefix.weight_at || block.self_weight_at != prefix.self_weight_at) {
     return CorruptedBlock(index, "rows are shared in part of the record only");
   }
-  if (index > 0 && block.num_edges < header.blocks[index - 1].num_edges) {
+  if (block.num_edges < prefix.num_edges) {
     return CorruptedBlock(index, "fewer edges than the block before, whose rows it has");
   }
   return Status::Ok();
 }
 
 // The pairs' numbers; their rows are checked once the sections are known to lie in the slot.
-Status CheckPairs(const RecordHeader& header) {
-  const PairEntry& pairs = header.pairs;
+Status CheckPairs(const PairEntry& pairs) {
   if (pairs.num_pairs == 0) {
     const PairEntry none{};
     if (std::memcmp(&pairs, &none, sizeof none) != 0) return CorruptedPairs("of no pairs");
@@ -196,10 +250,10 @@ Status CheckPairs(const RecordHeader& header) {
 
 // Checks that every section starts on a boundary after its predecessor and lies within the slot,
 // and that both sums are right.
-Status CheckSections(const RecordHeader& header, uint64_t slot_bytes) {
-  uint64_t end = header.bytes();
-  uint64_t payload = header.bytes();
-  GNND_TRY(VisitSections(header, [&](uint64_t at, uint64_t elements) {
+Status CheckSections(const TablesView& tables, uint64_t slot_bytes) {
+  uint64_t end = tables.bytes();
+  uint64_t payload = tables.bytes();
+  GNND_TRY(VisitSections(tables, [&](uint64_t at, uint64_t elements) {
     const uint64_t bytes = elements * sizeof(uint32_t);  // elements <= 2^32
     if (at % RecordLayout::kSectionAlignment != 0 || at < end) return false;
     if (at > slot_bytes || bytes > slot_bytes - at) return false;
@@ -207,35 +261,46 @@ Status CheckSections(const RecordHeader& header, uint64_t slot_bytes) {
     payload += bytes;
     return true;
   }));
-  if (header.payload_bytes != payload) return Corrupted("payload_bytes");
-  if (header.extent_bytes != end) return Corrupted("extent_bytes");
+  if (tables.header.payload_bytes != payload) return Corrupted("payload_bytes");
+  if (tables.header.extent_bytes != end) return Corrupted("extent_bytes");
   return Status::Ok();
 }
 
-Status CheckTables(const RecordHeader& header, uint64_t slot_bytes) {
-  GNND_TRY(CheckPairs(header));
-  Chain chain(header);
-  for (uint32_t b = 0; b < header.num_blocks; ++b) {
-    GNND_TRY(CheckBlock(header, b));
+Status CheckTables(const TablesView& tables, uint64_t slot_bytes) {
+  GNND_TRY(CheckNodes(tables));
+  GNND_TRY(CheckPairs(tables.header.pairs));
+  Chain chain(tables);
+  const auto num_blocks = static_cast<uint32_t>(tables.blocks.size());
+  for (uint32_t b = 0; b < num_blocks; ++b) {
+    const uint32_t relation = tables.blocks[b].relation;
+    const uint32_t before = relation < kMaxRelations ? chain.Last(relation) : Chain::kNone;
     GNND_TRY(chain.Add(b));
+    GNND_TRY(CheckBlock(tables, b, before));
   }
-  for (uint32_t t = 0; t < header.num_node_types; ++t) {
-    if (header.nodes[t].num_nodes != chain.found(t)) return CorruptedNodes(t, "number of nodes");
+  for (uint32_t b = 0; b < num_blocks && tables.header.shares_rows != 0; ++b) {
+    const uint32_t last = chain.Last(tables.blocks[b].relation);
+    // The last hop's blocks have the sections whole.
+    if (tables.blocks[last].hop != tables.blocks.back().hop) {
+      return CorruptedBlock(last, "its relation ends before the last hop");
+    }
   }
-  return CheckSections(header, slot_bytes);
+  for (uint32_t t = 0; t < tables.nodes.size(); ++t) {
+    if (tables.nodes[t].num_nodes != chain.found(t)) return CorruptedNodes(t, "number of nodes");
+  }
+  return CheckSections(tables, slot_bytes);
 }
 
 // Checks that no element of indptr or src leads out of the record. A linear pass without branches;
-// with shared rows, it covers only those that the previous block lacks.
-Status CheckRows(const RecordHeader& header, uint32_t index, const std::byte* base) {
-  const BlockEntry& block = header.blocks[index];
+// with shared rows, it covers only those that `prefix`, the block of the hop before, lacks.
+Status CheckRows(const TablesView& tables, uint32_t index, const BlockEntry* prefix,
+                 const std::byte* base) {
+  const BlockEntry& block = tables.blocks[index];
   const uint32_t* indptr = WordsAt(base, block.indptr_at);
   if (indptr[0] != 0 || indptr[block.num_dst] != block.num_edges) {
     return CorruptedBlock(index, "indptr does not run from 0 to the number of edges");
   }
-  const bool prefix = header.shares_rows() && index > 0;
-  const uint32_t first_row = prefix ? header.blocks[index - 1].num_dst : 0;
-  const uint32_t first_edge = prefix ? header.blocks[index - 1].num_edges : 0;
+  const uint32_t first_row = prefix == nullptr ? 0 : prefix->num_dst;
+  const uint32_t first_edge = prefix == nullptr ? 0 : prefix->num_edges;
   uint32_t falls = 0;
   for (uint32_t row = first_row; row < block.num_dst; ++row) {
     falls |= indptr[row] > indptr[row + 1] ? 1 : 0;
@@ -244,7 +309,20 @@ Status CheckRows(const RecordHeader& header, uint32_t index, const std::byte* ba
   const uint32_t* src = WordsAt(base, block.src_at);
   uint32_t largest = 0;
   for (uint32_t e = first_edge; e < block.num_edges; ++e) largest = std::max(largest, src[e]);
-  if (largest >= block.num_src) return CorruptedBlock(index, "a source beyond num_src");
+  if (block.num_edges > first_edge && largest >= block.num_src) {
+    return CorruptedBlock(index, "a source beyond num_src");
+  }
+  return Status::Ok();
+}
+
+Status CheckAllRows(const TablesView& tables, const std::byte* base) {
+  std::array<const BlockEntry*, kMaxRelations> last{};
+  for (uint32_t b = 0; b < tables.blocks.size(); ++b) {
+    const BlockEntry& block = tables.blocks[b];
+    const BlockEntry*& prefix = last[block.relation];
+    GNND_TRY(CheckRows(tables, b, tables.header.shares_rows == 0 ? nullptr : prefix, base));
+    prefix = &block;
+  }
   return Status::Ok();
 }
 
@@ -255,10 +333,10 @@ uint32_t LargestOf(const uint32_t* words, uint64_t count) {
 }
 
 // Checks that no row of a pair leads out of the seeds, and no masked position out of the negatives.
-Status CheckPairRows(const RecordHeader& header, const std::byte* base) {
-  const PairEntry& pairs = header.pairs;
+Status CheckPairRows(const TablesView& tables, const std::byte* base) {
+  const PairEntry& pairs = tables.header.pairs;
   if (pairs.num_pairs == 0) return Status::Ok();
-  const uint32_t num_seeds = header.nodes[0].num_seeds;
+  const uint32_t num_seeds = tables.nodes[0].num_seeds;
   const uint64_t negatives = uint64_t{pairs.num_pairs} * pairs.per_pair;
   if (LargestOf(WordsAt(base, pairs.ends_at), uint64_t{2} * pairs.num_pairs) >= num_seeds) {
     return CorruptedPairs("an end beyond the seeds");
@@ -335,66 +413,88 @@ PairsView PairsOf(const PairEntry& entry, const std::byte* base) {
   return pairs;
 }
 
-Sample SampleOf(const RecordHeader& header, const std::byte* base) {
+Sample SampleOf(const TablesView& tables, const std::byte* base) {
+  const RecordHeader& header = tables.header;
   Sample sample(static_cast<SampleKind>(header.kind),
                 {header.random_seed, header.epoch, header.batch});
-  for (uint32_t t = 0; t < header.num_node_types; ++t) {
-    const NodeEntry& list = header.nodes[t];
+  sample.SetSharesRows(header.shares_rows != 0);
+  for (const NodeEntry& list : tables.nodes) {
     std::span<const uint32_t> ranks;
     if (list.ranks_at != 0) ranks = {WordsAt(base, list.ranks_at), list.num_nodes};
     sample.AddNodes({WordsAt(base, list.nodes_at), list.num_nodes}, list.num_seeds, ranks);
   }
-  for (uint32_t b = 0; b < header.num_blocks; ++b) sample.AddBlock(BlockOf(header.blocks[b], base));
+  for (const BlockEntry& block : tables.blocks) sample.AddBlock(BlockOf(block, base));
   sample.SetPairs(PairsOf(header.pairs, base));
   return sample;
 }
 
 }  // namespace
 
-RecordHeader RecordHeaderOf(SampleKind kind, const BatchKey& key) {
-  RecordHeader header{};
+void RecordTables::Begin(SampleKind kind, const BatchKey& key) {
+  header = {};
   header.magic = kRecordMagic;
   header.version = kRecordVersion;
   header.kind = static_cast<uint32_t>(kind);
   header.random_seed = key.random_seed;
   header.epoch = key.epoch;
   header.batch = key.batch;
-  return header;
+  nodes.clear();
+  blocks.clear();
 }
 
-void WriteHeader(RecordHeader* header, std::span<std::byte> slot) {
-  header->payload_bytes = header->extent_bytes = header->bytes();
-  const Status visited = VisitSections(*header, [header](uint64_t at, uint64_t elements) {
+void WriteTables(RecordTables* tables, std::span<std::byte> slot) {
+  RecordHeader& header = tables->header;
+  header.num_node_types = static_cast<uint32_t>(tables->nodes.size());
+  header.num_blocks = static_cast<uint32_t>(tables->blocks.size());
+  header.payload_bytes = header.extent_bytes = tables->bytes();
+  const TablesView view{header, tables->nodes, tables->blocks};
+  const Status visited = VisitSections(view, [&header](uint64_t at, uint64_t elements) {
     const uint64_t bytes = elements * sizeof(uint32_t);
-    header->payload_bytes += bytes;
-    header->extent_bytes = at + bytes;
+    header.payload_bytes += bytes;
+    header.extent_bytes = at + bytes;
     return true;
   });
-  GNND_CHECK(visited.ok() && header->extent_bytes <= slot.size());
-  std::memmove(slot.data(), header, header->bytes());  // it may be the slot's own
+  GNND_CHECK(visited.ok() && header.extent_bytes <= slot.size());
+  std::byte* at = slot.data();
+  const auto write = [&at](std::span<const std::byte> bytes) {
+    if (!bytes.empty()) std::memcpy(at, bytes.data(), bytes.size());
+    at += bytes.size();
+  };
+  write(std::as_bytes(std::span(&header, 1)));
+  write(std::as_bytes(std::span(tables->nodes)));
+  write(std::as_bytes(std::span(tables->blocks)));
 }
 
 Result<Sample> OpenRecord(std::span<const std::byte> slot, bool deep) {
-  if (slot.size() < kTablesAt) return Corrupted("the slot is smaller than a header");
+  if (slot.size() < sizeof(RecordHeader)) return Corrupted("the slot is smaller than a header");
   if (reinterpret_cast<uintptr_t>(slot.data()) % alignof(RecordHeader) != 0) {
     return Corrupted("the slot is not aligned");
   }
-  const auto& header = *reinterpret_cast<const RecordHeader*>(slot.data());
-  GNND_TRY(CheckHeader(header));
-  if (slot.size() < header.bytes()) return Corrupted("the slot is smaller than its tables");
-  GNND_TRY(CheckTables(header, slot.size()));
+  GNND_TRY(CheckHeader(*reinterpret_cast<const RecordHeader*>(slot.data())));
+  const TablesView tables = TablesView::In(slot);
+  if (slot.size() < tables.bytes()) return Corrupted("the slot is smaller than its tables");
+  GNND_TRY(CheckTables(tables, slot.size()));
   // The sections were checked to lie within the slot.
-  for (uint32_t b = 0; b < header.num_blocks; ++b) GNND_TRY(CheckRows(header, b, slot.data()));
-  GNND_TRY(CheckPairRows(header, slot.data()));
-  const Sample sample = SampleOf(header, slot.data());
+  GNND_TRY(CheckAllRows(tables, slot.data()));
+  GNND_TRY(CheckPairRows(tables, slot.data()));
+  Sample sample = SampleOf(tables, slot.data());
   if (deep) GNND_TRY(CheckOrder(sample));
   return sample;
 }
 
-RecordHeader& OwnHeader(std::span<std::byte> slot) {
-  return *reinterpret_cast<RecordHeader*>(slot.data());
+const RecordHeader& OwnHeader(std::span<const std::byte> slot) {
+  return TablesView::In(slot).header;
 }
 
-Sample OwnSample(std::span<std::byte> slot) { return SampleOf(OwnHeader(slot), slot.data()); }
+RecordTables OwnTables(std::span<const std::byte> slot) {
+  const TablesView tables = TablesView::In(slot);
+  return {tables.header,
+          {tables.nodes.begin(), tables.nodes.end()},
+          {tables.blocks.begin(), tables.blocks.end()}};
+}
+
+Sample OwnSample(std::span<const std::byte> slot) {
+  return SampleOf(TablesView::In(slot), slot.data());
+}
 
 }  // namespace gnnd

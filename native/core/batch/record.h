@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/batch/sample.h"
@@ -15,14 +16,15 @@
 // bounds, and a record touches only the pages that it needs. Byte offsets count from the record's
 // start.
 //
-// If each hop expands only new nodes (Expansion::kNew), a node has one row in the whole sample. All
-// blocks then share the sections of one compressed matrix: block h is its first num_dst rows and
-// their num_edges edges. A reader that goes block by block need not care.
+// If each hop expands only new nodes (Expansion::kNew), a node has one row for each relation in the
+// whole sample. All blocks of a relation then share the sections of one compressed matrix: that of
+// hop h is its first num_dst rows and their num_edges edges. A reader that goes block by block need
+// not care.
 
 namespace gnnd {
 
 inline constexpr uint64_t kRecordMagic = 0x31434552444E4E47;  // "GNNDREC1", little-endian
-inline constexpr uint32_t kRecordVersion = 1;
+inline constexpr uint32_t kRecordVersion = 2;
 inline constexpr uint32_t kRecordIdBytes = 4;  // the only width of ids so far
 
 // The nodes of one type.
@@ -68,6 +70,8 @@ struct PairEntry {
 };
 static_assert(sizeof(PairEntry) == 48);
 
+// A record begins with it; the tables follow without a gap: NodeEntry[num_node_types], then
+// BlockEntry[num_blocks]. The first section lies on a page behind them.
 struct RecordHeader {
   uint64_t magic;
   uint32_t version;
@@ -77,29 +81,36 @@ struct RecordHeader {
   uint32_t batch;
   uint32_t num_node_types;
   uint32_t num_blocks;
-  uint64_t payload_bytes;  // header and all sections; what the queue's byte budget counts
+  uint64_t payload_bytes;  // header, tables and all sections; what the queue's byte budget counts
   uint64_t extent_bytes;   // end of the last section; the slot is untouched beyond it
-  uint64_t reserved;
+  uint32_t shares_rows;    // 1: the blocks of a relation share their sections; else 0
+  uint32_t reserved;
   PairEntry pairs;
-  NodeEntry nodes[kMaxNodeTypes];
-  BlockEntry blocks[kMaxBlocks];  // only the first num_blocks belong to the record
-
-  // Size of the header without unused blocks.
-  uint64_t bytes() const {
-    return sizeof(RecordHeader) - (kMaxBlocks - num_blocks) * sizeof *blocks;
-  }
-  // Whether all blocks are prefixes of the last block's rows.
-  bool shares_rows() const { return num_blocks > 1 && blocks[1].src_at == blocks[0].src_at; }
 };
-static_assert(sizeof(RecordHeader) == 112 + kMaxNodeTypes * 32 + kMaxBlocks * 64);
-static_assert(sizeof(RecordHeader) <= 4096);  // the first section is on the next page
+static_assert(sizeof(RecordHeader) == 112);
 
-// A header without tables: magic, version, kind and key are set.
-RecordHeader RecordHeaderOf(SampleKind kind, const BatchKey& key);
+// Bytes of a header and its tables.
+constexpr uint64_t HeaderBytes(uint32_t num_node_types, uint32_t num_blocks) {
+  return sizeof(RecordHeader) + num_node_types * sizeof(NodeEntry) +
+         num_blocks * sizeof(BlockEntry);
+}
 
-// Sets payload_bytes and extent_bytes from the tables and writes the header, which makes the slot a
-// record. Sections that share their place count once.
-void WriteHeader(RecordHeader* header, std::span<std::byte> slot);
+// Header and tables in a writer's own memory.
+struct RecordTables {
+  RecordHeader header{};
+  std::vector<NodeEntry> nodes{};
+  std::vector<BlockEntry> blocks{};
+
+  // Begins a record without entries: magic, version, kind and key are set.
+  void Begin(SampleKind kind, const BatchKey& key);
+  uint64_t bytes() const {
+    return HeaderBytes(static_cast<uint32_t>(nodes.size()), static_cast<uint32_t>(blocks.size()));
+  }
+};
+
+// Sets the numbers of entries, payload_bytes and extent_bytes from the tables and writes header and
+// tables, which makes the slot a record. Sections that share their place count once.
+void WriteTables(RecordTables* tables, std::span<std::byte> slot);
 
 // The sample in a slot. Checks the header, every section against the slot's size, and every element
 // of indptr and src, so that users of the sample stay within the record; kShmCorrupted otherwise.
@@ -107,8 +118,9 @@ void WriteHeader(RecordHeader* header, std::span<std::byte> slot);
 // uniqueness (tests).
 Result<Sample> OpenRecord(std::span<const std::byte> slot, bool deep = false);
 
-// Header and sample of a record that this process has just written itself, unchecked.
-RecordHeader& OwnHeader(std::span<std::byte> slot);
-Sample OwnSample(std::span<std::byte> slot);
+// Header, tables and sample of a record that this process has just written itself, unchecked.
+const RecordHeader& OwnHeader(std::span<const std::byte> slot);
+RecordTables OwnTables(std::span<const std::byte> slot);
+Sample OwnSample(std::span<const std::byte> slot);
 
 }  // namespace gnnd

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/base/check.h"
 #include "core/draw/batch_key.h"
@@ -21,10 +21,12 @@
 //      nodes in order of first occurrence;
 //   3. indptr is monotone from 0 to the number of edges; src[e] < num_src, in the order drawn.
 //
-// Datasets have one type of nodes and one relation today, so there is one block per hop: block(h)
-// is that of hop h, and block(h + 1) has num_dst = block(h).num_src.
+//   4. a relation has the same types in all of its blocks and, where these share their rows, one in
+//      each hop from its first one on;
+//   5. a batch of links has pairs, whose rows are rows of seeds.
 //
-//   4. a batch of links has pairs, whose rows are rows of seeds.
+// A graph of one type and one relation has one block per hop: block(h) is that of hop h, and
+// block(h + 1) has num_dst = block(h).num_src.
 //
 // A pruned sample belongs to no record: its list holds the last block's sources (3 holds, 1 and 2
 // do not), and each block names its own rows.
@@ -32,8 +34,9 @@
 namespace gnnd {
 
 inline constexpr uint32_t kMaxHops = 8;
-inline constexpr uint32_t kMaxNodeTypes = 14;
-inline constexpr uint32_t kMaxBlocks = 24;
+inline constexpr uint32_t kMaxNodeTypes = 64;
+inline constexpr uint32_t kMaxRelations = 256;
+inline constexpr uint32_t kMaxBlocks = kMaxHops * kMaxRelations;
 
 enum class SampleKind : uint32_t {
   kBlocks = 1,
@@ -77,7 +80,7 @@ struct PairsView {
   uint32_t size() const { return static_cast<uint32_t>(source.size()); }
 };
 
-// Borrows everything; a plain value of some kilobytes, to be passed by reference.
+// Borrows what its spans view; to be passed by reference.
 class Sample {
  public:
   Sample() = default;
@@ -86,17 +89,17 @@ class Sample {
   // Adds the nodes of the next type, counting from 0. `ranks` holds their hot ranks or is empty.
   void AddNodes(std::span<const uint32_t> nodes, uint32_t num_seeds,
                 std::span<const uint32_t> ranks) {
-    GNND_CHECK(num_node_types_ < kMaxNodeTypes);
-    lists_[num_node_types_++] = {nodes, ranks, num_seeds};
+    GNND_CHECK(lists_.size() < kMaxNodeTypes);
+    lists_.push_back({nodes, ranks, num_seeds});
   }
   void AddBlock(const BlockView& block) {
-    GNND_CHECK(num_blocks_ < kMaxBlocks);
-    blocks_[num_blocks_++] = block;
+    GNND_CHECK(blocks_.size() < kMaxBlocks);
+    blocks_.push_back(block);
   }
 
   SampleKind kind() const { return kind_; }
   const BatchKey& key() const { return key_; }
-  uint32_t num_node_types() const { return num_node_types_; }
+  uint32_t num_node_types() const { return static_cast<uint32_t>(lists_.size()); }
   uint32_t num_seeds(uint32_t type = 0) const { return lists_[type].num_seeds; }
   std::span<const uint32_t> nodes(uint32_t type = 0) const { return lists_[type].nodes; }
   // [nodes(type).size()]: position in the job's order of hotness, 0xFFFFFFFF = in no cache; or
@@ -109,21 +112,20 @@ class Sample {
   // What the batch counts: its pairs, or its seeds where those are the items themselves.
   uint32_t num_items() const { return pairs_.empty() ? num_seeds() : pairs_.size(); }
 
-  uint32_t num_blocks() const { return num_blocks_; }
+  uint32_t num_blocks() const { return static_cast<uint32_t>(blocks_.size()); }
   const BlockView& block(uint32_t index) const { return blocks_[index]; }
-  uint32_t num_hops() const { return num_blocks_ == 0 ? 0 : blocks_[num_blocks_ - 1].hop + 1; }
+  uint32_t num_hops() const { return blocks_.empty() ? 0 : blocks_.back().hop + 1; }
   // Whether there is one type of nodes and one relation, so that block(h) is hop h's.
-  bool homogeneous() const { return num_node_types_ == 1 && num_blocks_ == num_hops(); }
+  bool homogeneous() const { return lists_.size() == 1 && num_blocks() == num_hops(); }
 
-  // All blocks are prefixes of the last one's rows (record.h).
-  bool shares_rows() const {
-    return num_blocks_ > 1 && blocks_[1].src.data() == blocks_[0].src.data();
-  }
+  // The blocks of a relation are prefixes of the rows of its last one (record.h).
+  void SetSharesRows(bool shares_rows) { shares_rows_ = shares_rows; }
+  bool shares_rows() const { return shares_rows_; }
   // Edges drawn, over all blocks.
   uint64_t num_edges() const {
     uint64_t total = 0;
-    for (uint32_t b = shares_rows() ? num_blocks_ - 1 : 0; b < num_blocks_; ++b) {
-      total += blocks_[b].src.size();
+    for (const BlockView& block : blocks_) {
+      if (!shares_rows_ || block.hop + 1 == num_hops()) total += block.src.size();
     }
     return total;
   }
@@ -138,10 +140,9 @@ class Sample {
   SampleKind kind_ = SampleKind::kBlocks;
   BatchKey key_{};
   PairsView pairs_{};
-  uint32_t num_node_types_ = 0;
-  uint32_t num_blocks_ = 0;
-  std::array<NodeList, kMaxNodeTypes> lists_{};
-  std::array<BlockView, kMaxBlocks> blocks_{};
+  bool shares_rows_ = false;
+  std::vector<NodeList> lists_;
+  std::vector<BlockView> blocks_;
 };
 
 }  // namespace gnnd

@@ -54,19 +54,22 @@ struct LaborKeys {
 };
 
 // `number` is the number of the window.
-GNND_HD LaborKey LaborKeyOf(const BatchKey& key, uint32_t hop, uint32_t number) {
-  const PhiloxWords words =
-      Philox(KeyOf(key.random_seed), CounterOf(Purpose::kLabor, key.epoch, number, hop, 0, 0));
+GNND_HD LaborKey LaborKeyOf(const BatchKey& key, uint32_t hop, uint32_t number,
+                            uint32_t relation = 0) {
+  const PhiloxWords words = Philox(RelationKey(KeyOf(key.random_seed), relation),
+                                   CounterOf(Purpose::kLabor, key.epoch, number, hop, 0, 0));
   return {words.word[0], words.word[1]};
 }
 
-GNND_HD LaborKeys LaborKeysOf(const BatchKey& key, uint32_t hop, uint32_t window) {
+// Numbers for edges of `relation`; a graph with one kind of edge has relation 0.
+GNND_HD LaborKeys LaborKeysOf(const BatchKey& key, uint32_t hop, uint32_t window,
+                              uint32_t relation = 0) {
   const uint32_t number = key.batch / window;
   const uint64_t age = key.batch % window;
-  const PhiloxWords switches =
-      Philox(KeyOf(key.random_seed), CounterOf(Purpose::kLabor, key.epoch, 0, hop, 0, 1));
-  return {LaborKeyOf(key, hop, number), LaborKeyOf(key, hop, number + 1), switches.word[0],
-          static_cast<uint32_t>((age << 32) / window)};
+  const PhiloxWords switches = Philox(RelationKey(KeyOf(key.random_seed), relation),
+                                      CounterOf(Purpose::kLabor, key.epoch, 0, hop, 0, 1));
+  return {LaborKeyOf(key, hop, number, relation), LaborKeyOf(key, hop, number + 1, relation),
+          switches.word[0], static_cast<uint32_t>((age << 32) / window)};
 }
 
 inline constexpr uint32_t kLaborMul0 = 0x7FEB352DU;

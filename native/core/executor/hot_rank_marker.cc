@@ -17,12 +17,12 @@ Status HotRankMarker::Finish(const SampleTask& task, SampleReport* report) {
   GNND_TRY(work_->Finish(task, report));
   const uint64_t start_ns = MonotonicNs();
   const std::span<std::byte> slot = task.slot;
-  RecordHeader& header = OwnHeader(slot);
+  RecordTables tables = OwnTables(slot);
   ranks_.Mark(OwnSample(slot).nodes(), reinterpret_cast<uint32_t*>(slot.data() + ranks_at_));
-  header.nodes[0].ranks_at = ranks_at_;
-  WriteHeader(&header, slot);
-  report->payload_bytes = header.payload_bytes;
-  report->extent_bytes = header.extent_bytes;
+  tables.nodes[0].ranks_at = ranks_at_;
+  WriteTables(&tables, slot);
+  report->payload_bytes = tables.header.payload_bytes;
+  report->extent_bytes = tables.header.extent_bytes;
   report->mark_ns = MonotonicNs() - start_ns;
   return Status::Ok();
 }

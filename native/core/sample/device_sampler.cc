@@ -32,6 +32,7 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::Create(const Device& devic
   if (options.locality.on()) {
     return Status(Code::kDeviceUnavailable, "locality-aware sampling runs on CPU devices only");
   }
+  GNND_CHECK(layout.num_node_types() == 1 && layout.num_blocks() == layout.num_hops());
   std::unique_ptr<DeviceSampler> sampler(new DeviceSampler(device, layout, batches));
   GNND_TRY(sampler->Upload(topology, batches));
   const gnnd_device_sampler_config config = sampler->ConfigOf(topology, options, batches);
@@ -82,16 +83,16 @@ gnnd_device_sampler_config DeviceSampler::ConfigOf(const TopologyView& topology,
   config.labor_window = options.labor.dependency_window;
   config.restart_prob = options.walk.restart_prob;
   config.num_hops = layout_.num_hops();
-  config.max_nodes = layout_.max_nodes();
+  config.max_nodes = layout_.nodes().max_nodes;
   for (uint32_t h = 0; h < config.num_hops; ++h) {
-    const HopLayout& hop = layout_.hop(h);
-    config.hops[h] = {options.fanouts[h], hop.max_dst, hop.max_edges, 0,
-                      hop.indptr_at,      hop.src_at,  hop.weight_at, hop.self_weight_at};
+    const BlockLayout& hop = layout_.block(h);
+    config.hops[h] = {hop.fanout,    hop.max_dst, hop.max_edges, 0,
+                      hop.indptr_at, hop.src_at,  hop.weight_at, hop.self_weight_at};
   }
-  config.nodes_at = layout_.nodes_at();
+  config.nodes_at = layout_.nodes().nodes_at;
   if (ranks_.size() > 0) {
     config.ranks = ranks_.data();
-    config.ranks_at = layout_.ranks_at();
+    config.ranks_at = layout_.nodes().ranks_at;
   }
   config.slot_bytes = layout_.slot_bytes();
   config.depth = batches.depth;
@@ -120,28 +121,19 @@ Status DeviceSampler::Finish(gnnd_device_sample_report* report) {
       GNND_DEVICE_OK) {
     return StatusOf(error);
   }
-  RecordHeader header =
-      RecordHeaderOf(SampleKind::kBlocks, {random_seed_, first.epoch, first.batch});
-  header.num_node_types = 1;
-  header.num_blocks = layout_.num_hops();
-  header.nodes[0] = {
-      kRecordIdBytes, report->num_nodes, report->num_seeds, 0, layout_.nodes_at(), 0};
-  if (ranks_.size() > 0) header.nodes[0].ranks_at = layout_.ranks_at();
-  for (uint32_t h = 0; h < header.num_blocks; ++h) {
-    const HopLayout& place = layout_.hop(h);
+  RecordTables tables;
+  tables.Begin(SampleKind::kBlocks, {random_seed_, first.epoch, first.batch});
+  tables.header.shares_rows = layout_.shares_rows() ? 1 : 0;
+  const NodesLayout& nodes = layout_.nodes();
+  tables.nodes = {{kRecordIdBytes, report->num_nodes, report->num_seeds, 0, nodes.nodes_at,
+                   ranks_.size() > 0 ? nodes.ranks_at : 0}};
+  for (uint32_t h = 0; h < layout_.num_blocks(); ++h) {
+    const BlockLayout& place = layout_.block(h);
     const gnnd_device_sample_hop& hop = report->hops[h];
-    BlockEntry& block = header.blocks[h];
-    block.hop = h;
-    block.num_dst = hop.num_dst;
-    block.num_src = hop.num_src;
-    block.num_edges = hop.num_edges;
-    block.id_bytes = kRecordIdBytes;
-    block.indptr_at = place.indptr_at;
-    block.src_at = place.src_at;
-    block.weight_at = place.weight_at;
-    block.self_weight_at = place.self_weight_at;
+    tables.blocks.push_back({h, 0, 0, 0, hop.num_dst, hop.num_src, hop.num_edges, kRecordIdBytes,
+                             place.indptr_at, place.src_at, place.weight_at, place.self_weight_at});
   }
-  WriteHeader(&header, first.slot);
+  WriteTables(&tables, first.slot);
   return Status::Ok();
 }
 

@@ -30,15 +30,16 @@ namespace gnnd {
 // The arrays of a hop. Pointers lead into the record's slot.
 struct HopTask {
   DrawStream stream;
-  uint32_t first_row;  // rows nodes[first_row .. num_dst) are drawn
+  uint32_t first_row;  // rows dst[first_row .. num_dst) are drawn
   uint32_t num_dst;
-  uint32_t* nodes;     // all nodes so far; grows
-  uint32_t count;      // number of nodes
-  uint32_t* indptr;    // [num_dst + 1], out; entries up to first_row are filled already
-  uint32_t* src;       // [edges], out
-  float* weight;       // [edges], out, or null
-  uint32_t num_edges;  // edges written; at first those of the rows before first_row
-  RowSkips skips;      // neighbours that the first rows do without
+  const uint32_t* dst;  // nodes of the rows; where sources are of the same type, these are `nodes`
+  uint32_t* nodes;      // all nodes so far of the sources' type; grows
+  uint32_t count;       // number of nodes
+  uint32_t* indptr;     // [num_dst + 1], out; entries up to first_row are filled already
+  uint32_t* src;        // [edges], out
+  float* weight;        // [edges], out, or null
+  uint32_t num_edges;   // edges written; at first those of the rows before first_row
+  RowSkips skips;       // neighbours that the first rows do without
 };
 
 // Buffers of the ring, owned by the sampler and sized once.
@@ -117,7 +118,7 @@ class HopRing {
   GNND_PREFETCHES void PrefetchRows(uint32_t group) const {
     const uint32_t end = FirstRow(group + 1);
     for (uint32_t row = FirstRow(group); row < end; ++row) {
-      Prefetch(level_, graph_indptr_ + task_->nodes[row]);
+      Prefetch(level_, graph_indptr_ + task_->dst[row]);
     }
   }
   GNND_PREFETCHES void PrefetchFirstRows() const {
@@ -241,7 +242,7 @@ class SampledHop : private HopRing<Table> {
       return;
     }
     for (uint32_t row = begin; row < begin + rows; ++row) {
-      const uint64_t start = this->graph_indptr_[this->task_->nodes[row]];
+      const uint64_t start = this->graph_indptr_[this->task_->dst[row]];
       DrawRow<kSkips>(row, start, DegreeOf<kSkips>(row, start), slot);
       this->FinishRow(row, *slot);
     }
@@ -250,7 +251,7 @@ class SampledHop : private HopRing<Table> {
   // Neighbours that the row has when it is drawn.
   template <bool kSkips>
   uint64_t DegreeOf(uint32_t row, uint64_t start) const {
-    const uint64_t degree = this->graph_indptr_[this->task_->nodes[row] + 1] - start;
+    const uint64_t degree = this->graph_indptr_[this->task_->dst[row] + 1] - start;
     return kSkips ? degree - this->task_->skips.Absent(row) : degree;
   }
 
@@ -262,7 +263,7 @@ class SampledHop : private HopRing<Table> {
     uint64_t starts[kGroupRows];
     uint64_t lengths[kGroupRows];
     for (uint32_t r = 0; r < rows; ++r) {
-      nodes[r] = this->task_->nodes[begin + r];
+      nodes[r] = this->task_->dst[begin + r];
       starts[r] = this->graph_indptr_[nodes[r]];
       lengths[r] = DegreeOf<kSkips>(begin + r, starts[r]);
       degrees[r] = lengths[r] < kTwoWordDegree ? static_cast<uint32_t>(lengths[r]) : 0;
@@ -303,7 +304,7 @@ class SampledHop : private HopRing<Table> {
 
   template <bool kSkips>
   void DrawRow(uint32_t row, uint64_t start, uint64_t degree, Slot* slot) {
-    const uint32_t node = this->task_->nodes[row];
+    const uint32_t node = this->task_->dst[row];
     uint64_t* edge_at = slot->edge_at.data() + slot->size;
     const uint32_t size = RowSize(degree);
     if (size == 0) return;
@@ -339,9 +340,9 @@ GNND_PREFETCHES void PrefetchRowsAhead(PrefetchLevel level, const TopologyView& 
   constexpr uint64_t kIdsPerLine = 16;
   const uint32_t end = task.num_dst;
   const uint64_t* indptr = topology.indptr.data();
-  if (end - row > kBoundsAhead) Prefetch(level, indptr + task.nodes[row + kBoundsAhead]);
+  if (end - row > kBoundsAhead) Prefetch(level, indptr + task.dst[row + kBoundsAhead]);
   if (end - row <= kRowsAhead) return;
-  const uint32_t node = task.nodes[row + kRowsAhead];
+  const uint32_t node = task.dst[row + kRowsAhead];
   const uint64_t first = indptr[node];
   const uint64_t last = std::min(indptr[node + 1], first + ExpandBuffers::kChunkIds);
   // Starts at the line's start: a row that begins inside a line ends in one more.
@@ -435,13 +436,13 @@ void ExpandFullRows(const TopologyView& topology, Table* table, ExpandBuffers* b
   uint32_t edges = task->num_edges;
   for (uint32_t row = task->first_row; row < task->num_dst; ++row) {
     const uint64_t row_ahead = uint64_t{row} + kRowsAhead;
-    if (row_ahead < task->num_dst) Prefetch(level, graph_indptr + task->nodes[row_ahead]);
+    if (row_ahead < task->num_dst) Prefetch(level, graph_indptr + task->dst[row_ahead]);
     const uint64_t next_row = uint64_t{row} + kRowsAhead / 4;
     if (next_row < task->num_dst) {
-      Prefetch(level, graph_indices + graph_indptr[task->nodes[next_row]]);
+      Prefetch(level, graph_indices + graph_indptr[task->dst[next_row]]);
     }
-    uint64_t begin = graph_indptr[task->nodes[row]];
-    const uint64_t end = graph_indptr[task->nodes[row] + 1];
+    uint64_t begin = graph_indptr[task->dst[row]];
+    const uint64_t end = graph_indptr[task->dst[row] + 1];
     if (row < task->skips.num_rows()) {
       const uint64_t start = begin;
       for (const uint64_t place : task->skips.of(row)) {

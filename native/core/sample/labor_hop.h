@@ -29,8 +29,8 @@ class LaborHop {
     uint32_t edges = task_->num_edges;  // edges taken so far
     for (uint32_t row = task_->first_row; row < task_->num_dst; ++row) {
       PrefetchRowsAhead(level_, topology_, *task_, row);
-      const uint64_t begin = topology_.indptr[task_->nodes[row]];
-      const uint64_t degree = topology_.indptr[task_->nodes[row] + 1] - begin;
+      const uint64_t begin = topology_.indptr[task_->dst[row]];
+      const uint64_t degree = topology_.indptr[task_->dst[row] + 1] - begin;
       const uint64_t there = degree - task_->skips.Absent(row);
       const uint32_t taken = TakeRow(topology_.indices.data() + begin, degree, row);
       std::fill_n(task_->weight + edges, taken, LaborWeight(fanout_, there));

@@ -50,7 +50,7 @@ class LocalityHop {
     uint32_t edges = task_->num_edges;
     for (uint32_t row = task_->first_row; row < task_->num_dst; ++row) {
       PrefetchRowsAhead(level_, topology_, *task_, row);
-      const uint32_t node = task_->nodes[row];
+      const uint32_t node = task_->dst[row];
       const uint32_t* ids = topology_.indices.data() + topology_.indptr[node];
       uint64_t degree = topology_.degree(node);
       if (row < task_->skips.num_rows()) ids = OthersOf(row, ids, &degree);

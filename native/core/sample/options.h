@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/batch/layout.h"
+#include "core/graph/topology_view.h"
 #include "core/item/links.h"
 
 // A sampler's options: everything that decides a sample besides the graph, the seeds and the batch
@@ -71,8 +72,8 @@ struct PluginSource {
 };
 
 struct SamplerOptions {
-  // Neighbours per row, hop 0 (at the seeds) first; kFullNeighbourhood takes all. Walks: the number
-  // of most visited nodes that become neighbours; never kFullNeighbourhood.
+  // Neighbours per row and relation, hop 0 (at the seeds) first; kFullNeighbourhood takes all.
+  // Walks: the number of most visited nodes that become neighbours; never kFullNeighbourhood.
   std::vector<int32_t> fanouts;
   EdgeWeights weights = EdgeWeights::kNone;
   // Larger tables of one entry per node are replaced by hashing.
@@ -92,7 +93,12 @@ struct SamplerOptions {
 // edge stands for a share of its row, which is that of the whole draw.
 inline bool CanSkipAfter(const SamplerOptions& options) { return !options.locality.on(); }
 
-// The bounds of such a sampler's records. A batch has `batch_size` items: nodes, or links.
+// The bounds of such a sampler's records of a graph of any types. A batch has `batch_size` nodes of
+// `seed_type`.
+SampleLimits LimitsOf(const GraphView& graph, uint32_t seed_type, uint32_t batch_size,
+                      const SamplerOptions& options);
+
+// Those of a graph of one type and one relation. A batch has `batch_size` items: nodes, or links.
 SampleLimits LimitsOf(uint32_t num_nodes, uint64_t num_edges, uint32_t batch_size,
                       const SamplerOptions& options, const LinkOptions& links = {});
 

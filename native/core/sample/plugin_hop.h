@@ -48,7 +48,7 @@ class PluginHop : private HopRing<Table> {
   GNND_PREFETCHES void PrefetchNeighbours(uint32_t group) const {
     const uint32_t end = this->FirstRow(group + 1);
     for (uint32_t row = this->FirstRow(group); row < end; ++row) {
-      Prefetch(this->level_, this->graph_indices_ + this->graph_indptr_[this->task_->nodes[row]]);
+      Prefetch(this->level_, this->graph_indices_ + this->graph_indptr_[this->task_->dst[row]]);
     }
   }
 
@@ -57,7 +57,7 @@ class PluginHop : private HopRing<Table> {
     slot.size = 0;
     const uint32_t end = this->FirstRow(group + 1);
     for (uint32_t row = this->FirstRow(group); row < end; ++row) {
-      const uint32_t node = this->task_->nodes[row];
+      const uint32_t node = this->task_->dst[row];
       const uint64_t degree = this->graph_indptr_[node + 1] - this->graph_indptr_[node];
       if (degree != this->task_->skips.Absent(row)) GNND_TRY(DrawRow(row, &slot));
       this->FinishRow(row, slot);
@@ -67,7 +67,7 @@ class PluginHop : private HopRing<Table> {
   }
 
   Status DrawRow(uint32_t row, Slot* slot) {
-    const uint32_t node = this->task_->nodes[row];
+    const uint32_t node = this->task_->dst[row];
     const RowSkips& skips = this->task_->skips;
     const std::span<const uint64_t> left_out = skips.of(row);
     const std::span<const uint64_t> absent = skips.after ? std::span<const uint64_t>() : left_out;

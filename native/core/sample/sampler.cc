@@ -13,8 +13,12 @@
 namespace gnnd {
 namespace {
 
-uint32_t MaxFiniteFanout(const std::vector<int32_t>& fanouts) {
-  return static_cast<uint32_t>(std::max(0, *std::max_element(fanouts.begin(), fanouts.end())));
+uint32_t MaxFiniteFanout(const RecordLayout& layout) {
+  int32_t largest = 0;
+  for (uint32_t b = 0; b < layout.num_blocks(); ++b) {
+    largest = std::max(largest, layout.block(b).fanout);
+  }
+  return static_cast<uint32_t>(largest);
 }
 
 std::variant<DenseRelabel, HashRelabel> MakeTable(uint32_t num_nodes, uint32_t max_nodes,
@@ -41,19 +45,28 @@ Status BadSeeds(const std::string& what) {
 
 }  // namespace
 
-Sampler::Sampler(TopologyView topology, SamplerOptions options, const RecordLayout& layout,
+Sampler::Sampler(GraphView graph, SamplerOptions options, const RecordLayout& layout,
                  InstructionSet instruction_set, PrefetchLevel prefetch)
-    : topology_(topology),
+    : graph_(std::move(graph)),
       options_(std::move(options)),
       layout_(layout),
       pick_loops_(LoopsFor<PickLoops>(instruction_set)),
       labor_loops_(LoopsFor<LaborLoops>(instruction_set)),
       walk_loops_(LoopsFor<WalkLoops>(instruction_set)),
-      buffers_(MaxFiniteFanout(options_.fanouts), prefetch),
+      buffers_(MaxFiniteFanout(layout), prefetch),
       walk_buffers_(options_.algorithm == Algorithm::kWalk, options_.walk),
-      gcn_weights_(options_.weights == EdgeWeights::kGcn ? layout.max_nodes() : 0),
-      table_(MakeTable(topology.num_nodes(), layout.max_nodes(), options_.max_dense_table_bytes)) {
-  GNND_CHECK(layout.num_hops() == options_.fanouts.size());
+      gcn_weights_(options_.weights == EdgeWeights::kGcn ? layout.nodes().max_nodes : 0),
+      drawn_(graph_.relations.size()) {
+  Check();
+  for (uint32_t t = 0; t < graph_.num_nodes.size(); ++t) {
+    found_.push_back({MakeTable(graph_.num_nodes[t], layout.nodes(t).max_nodes,
+                                options_.max_dense_table_bytes)});
+  }
+}
+
+void Sampler::Check() const {
+  GNND_CHECK(layout_.num_hops() == options_.fanouts.size());
+  GNND_CHECK(layout_.num_node_types() == graph_.num_nodes.size());
   GNND_CHECK((options_.algorithm == Algorithm::kLabor) ==
              (options_.weights == EdgeWeights::kInverse));
   GNND_CHECK((options_.algorithm == Algorithm::kWalk) ==
@@ -64,61 +77,80 @@ Sampler::Sampler(TopologyView topology, SamplerOptions options, const RecordLayo
   GNND_CHECK(!options_.locality.on() ||
              (options_.algorithm == Algorithm::kUniform && !options_.replace &&
               options_.weights != EdgeWeights::kNone));
+  const bool is_homogeneous = graph_.relations.size() == 1 && graph_.num_nodes.size() == 1;
+  GNND_CHECK(is_homogeneous ||
+             (options_.weights != EdgeWeights::kGcn && options_.algorithm != Algorithm::kPlugin &&
+              !options_.locality.on()));
   const WalkOptions& walk = walk_buffers_.options;
   GNND_CHECK(walk.walks >= 1 && walk.walks <= kMaxWalks);
   GNND_CHECK(walk.length >= 1 && walk.length <= kMaxWalkLength);
   GNND_CHECK(walk.restart_prob >= 0 && walk.restart_prob < 1);
   GNND_CHECK(options_.algorithm != Algorithm::kLabor || options_.labor.dependency_window >= 1);
-  GNND_CHECK(options_.algorithm != Algorithm::kWeighted ||
-             topology.alias.size() == topology.num_edges());
-  GNND_CHECK((layout.hop(0).weight_at != 0) == (options_.weights != EdgeWeights::kNone));
-  GNND_CHECK((layout.hop(0).self_weight_at != 0) == (options_.weights == EdgeWeights::kGcn));
+  for (const RelationView& relation : graph_.relations) {
+    GNND_CHECK(relation.rows.num_nodes() == graph_.num_nodes[relation.dst_type]);
+    GNND_CHECK(options_.algorithm != Algorithm::kWeighted ||
+               relation.rows.alias.size() == relation.rows.num_edges());
+    GNND_CHECK(options_.algorithm != Algorithm::kWalk || relation.src_type == relation.dst_type);
+  }
+  const BlockLayout& first = layout_.block(0);
+  GNND_CHECK((first.weight_at != 0) == (options_.weights != EdgeWeights::kNone));
+  GNND_CHECK((first.self_weight_at != 0) == (options_.weights == EdgeWeights::kGcn));
 }
 
 Status Sampler::Sample(const BatchKey& key, std::span<const uint32_t> seeds,
-                       std::span<std::byte> slot, uint32_t scale, const LinkBatch& links) {
+                       std::span<std::byte> slot, uint32_t scale, const LinkBatch& links,
+                       uint32_t seed_type) {
   GNND_CHECK(scale == kScaleOne ||
              (options_.locality.on() && scale > kScaleOne && scale <= kScaleMost &&
-              topology_.favoured.size() == topology_.num_nodes()));
+              graph_.relations[0].rows.favoured.size() == graph_.num_nodes[0]));
   GNND_CHECK(!links.skips.after || CanSkipAfter(options_));
+  GNND_CHECK(links.pairs.empty() || graph_.relations.size() == 1);
   scale_ = scale;
   GNND_CHECK(slot.size() >= layout_.slot_bytes());
   GNND_CHECK(reinterpret_cast<uintptr_t>(slot.data()) % alignof(RecordHeader) == 0);
-  if (seeds.empty() || seeds.size() > layout_.max_seeds()) {
-    return BadSeeds(std::to_string(seeds.size()) + " given, 1 to " +
-                    std::to_string(layout_.max_seeds()) + " expected");
+  const uint32_t max_seeds = layout_.nodes(seed_type).max_seeds;
+  if (seeds.empty() || seeds.size() > max_seeds) {
+    return BadSeeds(std::to_string(seeds.size()) + " given, 1 to " + std::to_string(max_seeds) +
+                    " expected");
   }
-  return std::visit([&](auto& table) { return SampleWith(&table, key, seeds, slot, links); },
-                    table_);
-}
-
-template <typename TableType>
-Status Sampler::SampleWith(TableType* table, const BatchKey& key, std::span<const uint32_t> seeds,
-                           std::span<std::byte> slot, const LinkBatch& links) {
-  RecordHeader header = RecordHeaderOf(SampleKind::kBlocks, key);
-  header.num_node_types = 1;
-  header.num_blocks = layout_.num_hops();
+  tables_.Begin(SampleKind::kBlocks, key);
+  tables_.header.shares_rows = layout_.shares_rows() ? 1 : 0;
 
   // A slot that is being written must not look like the record it held before.
-  std::memset(slot.data(), 0, sizeof header.magic);
-  table->Begin(layout_.max_nodes());
-  HopTask task{};
-  task.skips = links.skips;
-  task.nodes = WordsAt(slot.data(), layout_.nodes_at());
-  Status status = InsertSeeds(table, seeds, task.nodes, &task.count);
-  gcn_weights_.Begin();
-  for (uint32_t hop = 0; hop < header.num_blocks && status.ok(); ++hop) {
-    status = SampleHop(table, key, hop, slot.data(), &task, &header.blocks[hop]);
+  std::memset(slot.data(), 0, sizeof tables_.header.magic);
+  for (uint32_t t = 0; t < found_.size(); ++t) {
+    Found& found = found_[t];
+    std::visit([&](auto& table) { table.Begin(layout_.nodes(t).max_nodes); }, found.table);
+    found.nodes = WordsAt(slot.data(), layout_.nodes(t).nodes_at);
+    found.count = 0;
   }
-  table->End(task.count);
+  Status status = InsertSeeds(seeds, seed_type);
+  gcn_weights_.Begin();
+  if (status.ok()) status = SampleBlocks(key, slot.data(), links.skips);
+  for (Found& found : found_) {
+    std::visit([&found](auto& table) { table.End(found.count); }, found.table);
+  }
   if (!status.ok()) return status;
 
-  header.nodes[0].id_bytes = kRecordIdBytes;
-  header.nodes[0].num_nodes = task.count;
-  header.nodes[0].num_seeds = static_cast<uint32_t>(seeds.size());
-  header.nodes[0].nodes_at = layout_.nodes_at();
-  header.pairs = WritePairs(links.pairs, slot);
-  WriteHeader(&header, slot);
+  for (uint32_t t = 0; t < found_.size(); ++t) {
+    const auto num_seeds = static_cast<uint32_t>(t == seed_type ? seeds.size() : 0);
+    tables_.nodes.push_back(
+        {kRecordIdBytes, found_[t].count, num_seeds, 0, layout_.nodes(t).nodes_at, 0});
+  }
+  tables_.header.pairs = WritePairs(links.pairs, slot);
+  WriteTables(&tables_, slot);
+  return Status::Ok();
+}
+
+Status Sampler::SampleBlocks(const BatchKey& key, std::byte* slot, const RowSkips& skips) {
+  std::fill(drawn_.begin(), drawn_.end(), Drawn{});
+  for (uint32_t b = 0; b < layout_.num_blocks(); ++b) {
+    const BlockLayout& place = layout_.block(b);
+    if (b == 0 || place.hop != layout_.block(b - 1).hop) {
+      for (Found& found : found_) found.at_hop = found.count;
+    }
+    GNND_TRY(SampleBlock(place, key, slot, skips));
+  }
   return Status::Ok();
 }
 
@@ -145,83 +177,91 @@ PairEntry Sampler::WritePairs(const PairsView& pairs, std::span<std::byte> slot)
   return entry;
 }
 
-template <typename TableType>
-Status Sampler::InsertSeeds(TableType* table, std::span<const uint32_t> seeds, uint32_t* nodes,
-                            uint32_t* count) {
+Status Sampler::InsertSeeds(std::span<const uint32_t> seeds, uint32_t seed_type) {
   constexpr size_t kChunk = ExpandBuffers::kChunkIds;
   uint32_t local_ids[kChunk];
+  Found& found = found_[seed_type];
   for (size_t begin = 0; begin < seeds.size(); begin += kChunk) {
     const auto chunk = seeds.subspan(begin, std::min(kChunk, seeds.size() - begin));
     for (const uint32_t seed : chunk) {
-      if (seed >= topology_.num_nodes()) {
+      if (seed >= graph_.num_nodes[seed_type]) {
         return BadSeeds(std::to_string(seed) + " is not a node");
       }
-      table->Ask(buffers_.level, seed);
     }
-    *count = table->InsertAll(chunk.data(), static_cast<uint32_t>(chunk.size()), nodes, *count,
-                              local_ids);
-    if (*count != begin + chunk.size()) return BadSeeds("a node stands twice");
+    found.count = std::visit(
+        [&](auto& table) {
+          for (const uint32_t seed : chunk) table.Ask(buffers_.level, seed);
+          return table.InsertAll(chunk.data(), static_cast<uint32_t>(chunk.size()), found.nodes,
+                                 found.count, local_ids);
+        },
+        found.table);
+    if (found.count != begin + chunk.size()) return BadSeeds("a node stands twice");
   }
   return Status::Ok();
 }
 
-template <typename TableType>
-Status Sampler::SampleHop(TableType* table, const BatchKey& key, uint32_t hop, std::byte* slot,
-                          HopTask* task, BlockEntry* block) {
-  const HopLayout& place = layout_.hop(hop);
-  const bool appends = hop > 0 && options_.expansion == Expansion::kNew;
-  task->first_row = appends ? task->num_dst : 0;
-  task->num_dst = task->count;
-  task->indptr = WordsAt(slot, place.indptr_at);
-  task->src = WordsAt(slot, place.src_at);
-  task->weight = place.weight_at == 0 ? nullptr : FloatsAt(slot, place.weight_at);
-  if (!appends) {
-    task->num_edges = 0;
-    task->indptr[0] = 0;
-  }
-  GNND_TRY(Expand(table, key, hop, task));
+Status Sampler::SampleBlock(const BlockLayout& place, const BatchKey& key, std::byte* slot,
+                            const RowSkips& skips) {
+  Drawn& drawn = drawn_[place.relation];
+  Found& sources = found_[place.src_type];
+  const Found& destinations = found_[place.dst_type];
+  if (!layout_.shares_rows()) drawn = {};
+  HopTask task{};
+  task.first_row = drawn.num_dst;
+  task.num_dst = destinations.at_hop;
+  task.dst = destinations.nodes;
+  task.nodes = sources.nodes;
+  task.count = sources.count;
+  task.indptr = WordsAt(slot, place.indptr_at);
+  task.src = WordsAt(slot, place.src_at);
+  task.weight = place.weight_at == 0 ? nullptr : FloatsAt(slot, place.weight_at);
+  task.num_edges = drawn.num_edges;
+  task.skips = skips;
+  if (drawn.num_dst == 0) task.indptr[0] = 0;
+  const Status status =
+      std::visit([&](auto& table) { return Expand(&table, place, key, &task); }, sources.table);
+  sources.count = task.count;
+  GNND_TRY(status);
+  drawn = {task.num_dst, task.num_edges};
   if (options_.weights == EdgeWeights::kGcn) {
-    gcn_weights_.AddNodes(topology_, {task->nodes, task->count}, task->skips);
-    gcn_weights_.Fill({task->indptr, size_t{task->num_dst} + 1}, task->first_row, Favours(hop),
-                      task->src, task->weight, FloatsAt(slot, place.self_weight_at));
+    const TopologyView& rows = graph_.relations[place.relation].rows;
+    gcn_weights_.AddNodes(rows, {task.nodes, task.count}, task.skips);
+    gcn_weights_.Fill({task.indptr, size_t{task.num_dst} + 1}, task.first_row, Favours(place),
+                      task.src, task.weight, FloatsAt(slot, place.self_weight_at));
   }
-
-  block->hop = hop;
-  block->id_bytes = kRecordIdBytes;
-  block->num_dst = task->num_dst;
-  block->num_edges = task->num_edges;
-  block->num_src = task->count;
-  block->indptr_at = place.indptr_at;
-  block->src_at = place.src_at;
-  block->weight_at = place.weight_at;
-  block->self_weight_at = place.self_weight_at;
+  tables_.blocks.push_back({place.hop, place.relation, place.dst_type, place.src_type, task.num_dst,
+                            task.count, task.num_edges, kRecordIdBytes, place.indptr_at,
+                            place.src_at, place.weight_at, place.self_weight_at});
   return Status::Ok();
 }
 
 template <typename TableType>
-void Sampler::ExpandUniformly(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task) {
-  const auto fanout = static_cast<uint32_t>(options_.fanouts[hop]);
-  if (Favours(hop)) {
-    task->stream = DrawStreamOf(key, hop, Purpose::kLocality);
+void Sampler::ExpandUniformly(TableType* table, const BlockLayout& place, const BatchKey& key,
+                              HopTask* task) {
+  const TopologyView& rows = graph_.relations[place.relation].rows;
+  const auto fanout = static_cast<uint32_t>(place.fanout);
+  if (Favours(place)) {
+    task->stream = DrawStreamOf(key, place.hop, Purpose::kLocality, place.relation);
     const bool shares = options_.weights == EdgeWeights::kShares;
-    LocalityHop<TableType>(topology_, table, &buffers_, &locality_buffers_,
-                           {hop, fanout, scale_, shares}, task)
+    LocalityHop<TableType>(rows, table, &buffers_, &locality_buffers_,
+                           {place.hop, fanout, scale_, shares}, task)
         .Run();
     return;
   }
-  task->stream = DrawStreamOf(key, hop);
-  SampledHop<TableType>(topology_, table, &buffers_, pick_loops_, fanout, options_.replace, task)
-      .Run();
+  task->stream = DrawStreamOf(key, place.hop, Purpose::kSample, place.relation);
+  SampledHop<TableType>(rows, table, &buffers_, pick_loops_, fanout, options_.replace, task).Run();
   if (options_.weights == EdgeWeights::kShares) FillEqualShares(task);
 }
 
 template <typename TableType>
-Status Sampler::Expand(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task) {
-  const auto fanout = static_cast<uint32_t>(options_.fanouts[hop]);
-  if (options_.fanouts[hop] == kFullNeighbourhood) {
+Status Sampler::Expand(TableType* table, const BlockLayout& place, const BatchKey& key,
+                       HopTask* task) {
+  const TopologyView& rows = graph_.relations[place.relation].rows;
+  const auto fanout = static_cast<uint32_t>(place.fanout);
+  if (place.fanout == kFullNeighbourhood) {
     const bool by_weight = options_.algorithm == Algorithm::kWeighted;
     const uint32_t first_edge = task->num_edges;
-    ExpandFullRows(topology_, table, &buffers_, by_weight ? topology_.alias.data() : nullptr, task);
+    ExpandFullRows(rows, table, &buffers_, by_weight ? rows.alias.data() : nullptr, task);
     if (options_.weights == EdgeWeights::kInverse || options_.weights == EdgeWeights::kGiven) {
       std::fill(task->weight + first_edge, task->weight + task->num_edges, 1.0F);
     }
@@ -230,27 +270,28 @@ Status Sampler::Expand(TableType* table, const BatchKey& key, uint32_t hop, HopT
   }
   switch (options_.algorithm) {
     case Algorithm::kUniform:
-      ExpandUniformly(table, key, hop, task);
+      ExpandUniformly(table, place, key, task);
       return Status::Ok();
     case Algorithm::kWeighted:
-      task->stream = DrawStreamOf(key, hop, Purpose::kWeighted);
-      WeightedHop<TableType>(topology_, table, &buffers_, &weighted_picker_, pick_loops_, fanout,
+      task->stream = DrawStreamOf(key, place.hop, Purpose::kWeighted, place.relation);
+      WeightedHop<TableType>(rows, table, &buffers_, &weighted_picker_, pick_loops_, fanout,
                              options_.replace, task)
           .Run();
       return Status::Ok();
-    case Algorithm::kLabor:
-      LaborHop<TableType>(topology_, table, &buffers_, labor_loops_,
-                          LaborKeysOf(key, hop, options_.labor.dependency_window), fanout, task)
+    case Algorithm::kLabor: {
+      const uint32_t window = options_.labor.dependency_window;
+      LaborHop<TableType>(rows, table, &buffers_, labor_loops_,
+                          LaborKeysOf(key, place.hop, window, place.relation), fanout, task)
           .Run();
       return Status::Ok();
+    }
     case Algorithm::kWalk:
-      task->stream = DrawStreamOf(key, hop, Purpose::kWalk);
-      WalkHop<TableType>(topology_, table, &buffers_, &walk_buffers_, walk_loops_, fanout, task)
-          .Run();
+      task->stream = DrawStreamOf(key, place.hop, Purpose::kWalk, place.relation);
+      WalkHop<TableType>(rows, table, &buffers_, &walk_buffers_, walk_loops_, fanout, task).Run();
       return Status::Ok();
     case Algorithm::kPlugin:
-      task->stream = DrawStreamOf(key, hop, Purpose::kPlugin);
-      return PluginHop<TableType>(topology_, table, &buffers_, options_.plugin.get(), hop, fanout,
+      task->stream = DrawStreamOf(key, place.hop, Purpose::kPlugin);
+      return PluginHop<TableType>(rows, table, &buffers_, options_.plugin.get(), place.hop, fanout,
                                   task)
           .Run();
   }
@@ -258,8 +299,11 @@ Status Sampler::Expand(TableType* table, const BatchKey& key, uint32_t hop, HopT
 }
 
 uint64_t Sampler::workspace_bytes() const {
-  const uint64_t table = std::visit([](const auto& any) { return any.bytes(); }, table_);
-  return table + buffers_.bytes() + weighted_picker_.bytes() + walk_buffers_.bytes() +
+  uint64_t tables = 0;
+  for (const Found& found : found_) {
+    tables += std::visit([](const auto& any) { return any.bytes(); }, found.table);
+  }
+  return tables + buffers_.bytes() + weighted_picker_.bytes() + walk_buffers_.bytes() +
          locality_buffers_.bytes() + gcn_weights_.bytes();
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -32,51 +33,66 @@ struct LinkBatch {
   RowSkips skips;
 };
 
-// For use by one thread. Allocates only when it is made and when its hash table grows with batches.
+// For use by one thread. Allocates only when it is made and when its hash tables grow with batches.
 class Sampler {
  public:
-  // `layout` must belong to the same graph and options. Borrows the topology, which has alias
-  // tables if the algorithm is kWeighted.
-  Sampler(TopologyView topology, SamplerOptions options, const RecordLayout& layout,
+  // `layout` must belong to the same graph and options. Borrows the graph, whose relations have
+  // alias tables if the algorithm is kWeighted. GCN's weights, plug-ins and locality are for graphs
+  // of one relation, walks for relations between nodes of one type.
+  Sampler(GraphView graph, SamplerOptions options, const RecordLayout& layout,
           InstructionSet instruction_set, PrefetchLevel prefetch = BestPrefetchLevel());
+  // Of a graph of one type and one relation.
+  Sampler(const TopologyView& topology, SamplerOptions options, const RecordLayout& layout,
+          InstructionSet instruction_set, PrefetchLevel prefetch = BestPrefetchLevel())
+      : Sampler(GraphView::Of(topology), std::move(options), layout, instruction_set, prefetch) {}
 
-  // Writes the record of batch `key` with seeds `seeds` into `slot`: at least layout.slot_bytes()
-  // large, 8-byte aligned, of any content. kInvalidArgument, and no record, when there are no or
-  // too many seeds, or a seed is not a node or occurs twice; kPluginFailed when a plug-in breaks
-  // the rules. `scale` is that of favoured neighbours, in sixteenths (core/draw/locality.h); above
-  // kScaleOne the topology must name them. A batch of links has pairs and skips; CanSkipAfter says
-  // where neighbours may be left out after the draw.
+  // Writes the record of batch `key` with seeds `seeds` of `seed_type` into `slot`: at least
+  // layout.slot_bytes() large, 8-byte aligned, of any content. kInvalidArgument, and no record,
+  // when there are no or too many seeds, or a seed is not a node or occurs twice; kPluginFailed
+  // when a plug-in breaks the rules. `scale` is that of favoured neighbours, in sixteenths
+  // (core/draw/locality.h); above kScaleOne the topology must name them. A batch of links has pairs
+  // and skips, and one relation; CanSkipAfter says where neighbours may be left out after the draw.
   Status Sample(const BatchKey& key, std::span<const uint32_t> seeds, std::span<std::byte> slot,
-                uint32_t scale = kScaleOne, const LinkBatch& links = {});
+                uint32_t scale = kScaleOne, const LinkBatch& links = {}, uint32_t seed_type = 0);
 
-  // Private memory in use: relabel table, ring, weights. Grows with the largest batch so far, up to
-  // 1 MiB + 16 bytes per node of the graph + 64 bytes per edge of that batch, each seed counted as
-  // one more edge (docs/sampling.md; rows that list a neighbour many times may exceed it).
+  // Private memory in use: relabel tables, ring, weights. Grows with the largest batch so far, up
+  // to 1 MiB + 16 bytes per node of the graph + 64 bytes per edge of that batch, each seed counted
+  // as one more edge (docs/sampling.md; rows that list a neighbour many times may exceed it).
   uint64_t workspace_bytes() const;
 
  private:
   using Table = std::variant<DenseRelabel, HashRelabel>;
 
-  template <typename TableType>
-  Status SampleWith(TableType* table, const BatchKey& key, std::span<const uint32_t> seeds,
-                    std::span<std::byte> slot, const LinkBatch& links);
+  // What the batch has of one type of nodes.
+  struct Found {
+    Table table;
+    uint32_t* nodes = nullptr;
+    uint32_t count = 0;
+    uint32_t at_hop = 0;  // nodes before the hop, which are its rows
+  };
+  // What the batch has of one relation.
+  struct Drawn {
+    uint32_t num_dst = 0;  // rows so far
+    uint32_t num_edges = 0;
+  };
+
+  void Check() const;
+  Status SampleBlocks(const BatchKey& key, std::byte* slot, const RowSkips& skips);
   PairEntry WritePairs(const PairsView& pairs, std::span<std::byte> slot) const;
+  Status InsertSeeds(std::span<const uint32_t> seeds, uint32_t seed_type);
+  Status SampleBlock(const BlockLayout& place, const BatchKey& key, std::byte* slot,
+                     const RowSkips& skips);
   template <typename TableType>
-  Status InsertSeeds(TableType* table, std::span<const uint32_t> seeds, uint32_t* nodes,
-                     uint32_t* count);
+  void ExpandUniformly(TableType* table, const BlockLayout& place, const BatchKey& key,
+                       HopTask* task);
   template <typename TableType>
-  Status SampleHop(TableType* table, const BatchKey& key, uint32_t hop, std::byte* slot,
-                   HopTask* task, BlockEntry* block);
-  template <typename TableType>
-  void ExpandUniformly(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task);
-  template <typename TableType>
-  Status Expand(TableType* table, const BatchKey& key, uint32_t hop, HopTask* task);
-  // Whether the hop favours some of the neighbours.
-  bool Favours(uint32_t hop) const {
-    return scale_ > kScaleOne && options_.fanouts[hop] != kFullNeighbourhood;
+  Status Expand(TableType* table, const BlockLayout& place, const BatchKey& key, HopTask* task);
+  // Whether the block favours some of the neighbours.
+  bool Favours(const BlockLayout& place) const {
+    return scale_ > kScaleOne && place.fanout != kFullNeighbourhood;
   }
 
-  TopologyView topology_;
+  GraphView graph_;
   SamplerOptions options_;
   RecordLayout layout_;
   const PickLoops& pick_loops_;
@@ -87,7 +103,9 @@ class Sampler {
   WalkBuffers walk_buffers_;
   LocalityBuffers locality_buffers_;
   GcnWeights gcn_weights_;
-  Table table_;
+  std::vector<Found> found_;  // by type
+  std::vector<Drawn> drawn_;  // by relation
+  RecordTables tables_;
   uint32_t scale_ = kScaleOne;  // for the present batch
 };
 

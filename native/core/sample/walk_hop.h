@@ -113,7 +113,7 @@ class WalkHop {
   void Run() {
     chosen_ = task_->num_edges;
     const bool skips = task_->skips.num_rows() > 0 && !task_->skips.after;
-    if (skips) buffers_->skipping.Build(task_->nodes, task_->skips);
+    if (skips) buffers_->skipping.Build(task_->dst, task_->skips);
     PrefetchRows(task_->first_row);
     for (uint32_t begin = task_->first_row; begin < task_->num_dst;) {
       const uint32_t rows = std::min(buffers_->rows_per_group, task_->num_dst - begin);
@@ -140,7 +140,7 @@ class WalkHop {
   GNND_PREFETCHES void PrefetchRows(uint32_t begin) const {
     const uint32_t end = begin + std::min(buffers_->rows_per_group, task_->num_dst - begin);
     for (uint32_t row = begin; row < end; ++row) {
-      Prefetch(level_, graph_indptr_ + task_->nodes[row]);
+      Prefetch(level_, graph_indptr_ + task_->dst[row]);
     }
   }
 
@@ -149,7 +149,7 @@ class WalkHop {
     Walkers& walkers = *buffers_->walkers;
     walking_ = 0;
     for (uint32_t r = 0; r < rows; ++r) {
-      const uint32_t node = task_->nodes[begin + r];
+      const uint32_t node = task_->dst[begin + r];
       for (uint32_t w = 0; w < walk_.walks; ++w) {
         walkers.at[walking_] = node;
         walkers.start[walking_] = node;
@@ -173,7 +173,7 @@ class WalkHop {
       uint64_t degree = graph_indptr_[walkers.at[i] + 1] - start;
       std::span<const uint64_t> absent;
       if constexpr (kSkips) {
-        const uint32_t row = buffers_->skipping.Find(task_->nodes, walkers.at[i]);
+        const uint32_t row = buffers_->skipping.Find(task_->dst, walkers.at[i]);
         if (row != kNoVisit) absent = task_->skips.of(row);
         degree -= absent.size();
       }
@@ -223,7 +223,7 @@ class WalkHop {
 
   // Drops the neighbours that the row does without from those it chose; returns how many are left.
   uint32_t DropSkipped(uint32_t row, uint32_t* ids, float* counts, uint32_t size) const {
-    const uint32_t* neighbours = graph_indices_ + graph_indptr_[task_->nodes[row]];
+    const uint32_t* neighbours = graph_indices_ + graph_indptr_[task_->dst[row]];
     uint32_t kept = 0;
     for (uint32_t k = 0; k < size; ++k) {
       const auto is_chosen = [&](uint64_t place) { return neighbours[place] == ids[k]; };

@@ -66,7 +66,7 @@ class WeightedHop : private HopRing<Table> {
     std::fill_n(drawn.nodes, kGroupRows, 0);
     std::fill_n(drawn.degrees, kGroupRows, 0);
     for (uint32_t r = 0; r < rows; ++r) {
-      const uint32_t node = this->task_->nodes[begin + r];
+      const uint32_t node = this->task_->dst[begin + r];
       drawn.nodes[r] = node;
       drawn.starts[r] = this->graph_indptr_[node];
       drawn.lengths[r] = this->graph_indptr_[node + 1] - drawn.starts[r];
@@ -102,7 +102,7 @@ class WeightedHop : private HopRing<Table> {
       ChooseGroup(&drawn_groups_[group % 2], begin, rows, &slot);
     } else {
       for (uint32_t r = 0; r < rows; ++r) {
-        const uint32_t node = this->task_->nodes[begin + r];
+        const uint32_t node = this->task_->dst[begin + r];
         const uint64_t start = this->graph_indptr_[node];
         ChooseRow(begin + r, start, this->graph_indptr_[node + 1] - start, &slot);
         this->FinishRow(begin + r, slot);
@@ -161,7 +161,7 @@ class WeightedHop : private HopRing<Table> {
     const std::span<const uint64_t> absent =
         skips.after ? std::span<const uint64_t>() : skips.of(row);
     uint64_t* edge_at = slot->edge_at.data() + slot->size;
-    uint32_t size = picker_->Pick(this->task_->stream, this->task_->nodes[row], alias_ + start,
+    uint32_t size = picker_->Pick(this->task_->stream, this->task_->dst[row], alias_ + start,
                                   degree, fanout_, replace_, absent, edge_at);
     if (skips.after) size = skips.Keep(row, edge_at, size);
     for (uint32_t j = 0; j < size; ++j) {

@@ -84,7 +84,7 @@ Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
     work = GNND_VALUE(GraphSampler::Create(std::move(topology), std::move(sampler), layout));
     if (hot) {
       work = std::make_unique<HotRankMarker>(
-          std::move(work), RankTable(hot->ranks(), options.cache.rows), layout.ranks_at());
+          std::move(work), RankTable(hot->ranks(), options.cache.rows), layout.nodes().ranks_at);
     }
   }
   if (options.cache.read_ahead_bytes > 0) {

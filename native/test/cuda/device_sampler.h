@@ -34,10 +34,10 @@ class DeviceSampler {
     const uint32_t hops = layout.num_hops();
     uint32_t max_rows = 0;
     for (uint32_t h = 0; h < hops; ++h) {
-      max_edges_ = std::max(max_edges_, layout.hop(h).max_edges);
-      max_rows = std::max(max_rows, layout.hop(h).max_dst);
+      max_edges_ = std::max(max_edges_, layout.block(h).max_edges);
+      max_rows = std::max(max_rows, layout.block(h).max_dst);
     }
-    const uint32_t max_nodes = layout.max_nodes();
+    const uint32_t max_nodes = layout.nodes().max_nodes;
     graph_ = {topology.indptr.data(), topology.indices.data(),
               topology.alias.empty() ? nullptr : topology.alias.data(), topology.num_nodes()};
     table_.stamp = shape.first_stamp;
@@ -51,13 +51,13 @@ class DeviceSampler {
     words_.assign(slots, 0);
     table_.words = words_.data();
     nodes_.resize(max_nodes);
-    ids_.resize(std::max(max_edges_, layout.max_seeds()));
+    ids_.resize(std::max(max_edges_, layout.nodes().max_seeds));
     tiles_.resize(cuda::TileWords(std::max<uint64_t>({ids_.size(), max_rows, uint64_t{1}})));
     inverses_.resize(options.weights == EdgeWeights::kGcn ? max_nodes : 0);
     work_.resize(cuda::WorkWords(WorkShapeOf(topology, max_rows)));
     outs_.resize(hops);
     for (uint32_t h = 0; h < hops; ++h)
-      outs_[h].Resize(layout.hop(Shared() ? hops - 1 : h), options);
+      outs_[h].Resize(layout.block(Shared() ? hops - 1 : h), options);
   }
 
   // Runs a batch; the state says whether there is a sample.
@@ -111,7 +111,7 @@ class DeviceSampler {
     std::vector<float> self_weight;
     uint32_t max_dst = 0;
 
-    void Resize(const HopLayout& hop, const SamplerOptions& options) {
+    void Resize(const BlockLayout& hop, const SamplerOptions& options) {
       max_dst = hop.max_dst;
       indptr.assign(hop.max_dst + 1, 0xA5A5A5A5);
       src.assign(hop.max_edges, 0xA5A5A5A5);

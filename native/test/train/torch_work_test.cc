@@ -281,8 +281,7 @@ TEST_CASE("a record whose words were overwritten is refused, or trained within i
     const TestRecord good(data.graph,
                           {{3, 0, 0}, {5, 9, 77, 140}, {4, 4}, type == ModelType::kGcn});
     // Behind the record begins a page that nobody may read.
-    RecordHeader header{};
-    std::memcpy(&header, good.bytes().data(), sizeof header);
+    const RecordHeader& header = OwnHeader(good.bytes());
     const uint64_t bytes = (header.extent_bytes + 4095) / 4096 * 4096;
     void* address =
         mmap(nullptr, bytes + 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

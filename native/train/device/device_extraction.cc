@@ -29,6 +29,7 @@ class SampleCopy {
 
   Sample Of(const Sample& sample) const {
     Sample copy(sample.kind(), sample.key());
+    copy.SetSharesRows(sample.shares_rows());
     copy.AddNodes(Copied(sample.nodes()), sample.num_seeds(), Copied(sample.ranks()));
     const BlockView& last = sample.block(sample.num_blocks() - 1);
     const BlockView last_copy = Copied(last);

@@ -11,6 +11,7 @@
 #include "test/support/graphs.h"
 #include "test/support/links.h"
 #include "test/support/sampling.h"
+#include "test/support/typed_graphs.h"
 
 // Records that a stray store has changed: a Trainer refuses them, or stays within what they hold.
 // Every slot lies in memory of exactly its size, so AddressSanitizer sees the first byte beyond.
@@ -24,17 +25,21 @@ using Words = std::vector<uint32_t>;
 // checksum, so that nothing is optimised away; -1 when an index leads out of the record.
 int64_t ReadLikeATrainer(const Sample& sample) {
   int64_t sum = 0;
-  for (const uint32_t node : sample.nodes()) sum += node;
-  for (const uint32_t rank : sample.ranks()) sum += rank;
-  if (sample.num_seeds() > sample.nodes().size()) return -1;
-  for (uint32_t hop = 0; hop < sample.num_hops(); ++hop) {
-    const BlockView block = sample.block(hop);
-    if (block.num_src > sample.nodes().size() || block.num_dst > block.num_src) return -1;
+  for (uint32_t t = 0; t < sample.num_node_types(); ++t) {
+    for (const uint32_t node : sample.nodes(t)) sum += node;
+    for (const uint32_t rank : sample.ranks(t)) sum += rank;
+    if (sample.num_seeds(t) > sample.nodes(t).size()) return -1;
+  }
+  for (uint32_t b = 0; b < sample.num_blocks(); ++b) {
+    const BlockView& block = sample.block(b);
+    const std::span<const uint32_t> sources = sample.nodes(block.src_type);
+    if (block.num_src > sources.size()) return -1;
+    if (block.num_dst > sample.nodes(block.dst_type).size()) return -1;
     for (uint32_t d = 0; d < block.num_dst; ++d) {
       if (!block.self_weight.empty()) sum += block.self_weight[d] > 0 ? 1 : 0;
       for (uint64_t e = block.indptr[d]; e < block.indptr[d + 1]; ++e) {
         if (e >= block.src.size() || block.src[e] >= block.num_src) return -1;
-        sum += sample.nodes()[block.src[e]];
+        sum += sources[block.src[e]];
         if (!block.weight.empty()) sum += block.weight[e] > 0 ? 1 : 0;
       }
     }
@@ -72,9 +77,7 @@ Words WordsOfLinks(const LinkOptions& choice, uint64_t seed) {
               .Sample({seed, 1, 2}, seeds.seeds(), std::as_writable_bytes(std::span(slot)),
                       kScaleOne, seeds.batch())
               .ok());
-  RecordHeader header{};
-  std::memcpy(&header, slot.data(), sizeof header);
-  slot.resize(header.extent_bytes / 4);
+  slot.resize(OwnHeader(std::as_bytes(std::span(slot))).extent_bytes / 4);
   return slot;
 }
 
@@ -83,20 +86,34 @@ Words WordsOf(const SamplerOptions& options, bool ranks, uint64_t seed) {
   const test::Graph graph = test::RandomGraph(seed, 120, 12);
   test::SamplerUnderTest sampler(graph.view(), options, 10, DetectInstructionSet());
   sampler.Sample({seed, 1, 2}, test::RandomNodes(seed + 1, 120, 10));
-  RecordHeader header{};
-  std::memcpy(&header, sampler.slot().data(), sizeof header);
-  Words words(header.extent_bytes / 4);
+  RecordTables tables = OwnTables(sampler.slot());
+  const uint64_t extent_bytes = tables.header.extent_bytes;
+  Words words(extent_bytes / 4);
   std::memcpy(words.data(), sampler.slot().data(), words.size() * 4);
   if (!ranks) return words;
-  NodeEntry& list = header.nodes[0];
-  list.ranks_at = (header.extent_bytes + 4095) / 4096 * 4096;
+  NodeEntry& list = tables.nodes[0];
+  list.ranks_at = (extent_bytes + 4095) / 4096 * 4096;
   words.resize((list.ranks_at + uint64_t{4} * list.num_nodes) / 4, 0xFFFFFFFF);
-  WriteHeader(&header, std::as_writable_bytes(std::span(words)));
+  WriteTables(&tables, std::as_writable_bytes(std::span(words)));
+  return words;
+}
+
+// A record of several types and relations, likewise.
+Words WordsOfTypes(const SamplerOptions& options, uint64_t seed) {
+  const test::TypedGraph graph = test::RandomTypedGraph(seed, {60, 40, 80}, 5, 8);
+  const uint32_t type = graph.relations[0].dst_type;
+  const RecordLayout layout = *RecordLayout::Of(LimitsOf(graph.view(), type, 10, options));
+  Sampler sampler(graph.view(), options, layout, DetectInstructionSet());
+  Words words(layout.slot_bytes() / 4);
+  const auto seeds = test::RandomNodes(seed + 1, 40, 10);
+  const std::span<std::byte> slot = std::as_writable_bytes(std::span(words));
+  REQUIRE(sampler.Sample({seed, 1, 2}, seeds, slot, kScaleOne, {}, type).ok());
+  words.resize(OwnHeader(slot).extent_bytes / 4);
   return words;
 }
 
 // Header words of a record with two blocks.
-constexpr uint64_t kHeaderWords = offsetof(RecordHeader, blocks[2]) / 4;
+constexpr uint64_t kHeaderWords = HeaderBytes(1, 2) / 4;
 
 // Places of the header, of sections' first words, and any others.
 size_t PlaceIn(const Words& words, std::mt19937_64& draw) {
@@ -164,6 +181,8 @@ TEST_CASE("a record whose words were overwritten is refused or read within its b
     SamplerOptions options{{4, 6}, seed % 2 == 0 ? EdgeWeights::kGcn : EdgeWeights::kNone};
     if (seed % 4 >= 2) options.expansion = Expansion::kNew;
     Fuzz(WordsOf(options, seed % 3 == 0, seed), seed, &tally);
+    options.weights = EdgeWeights::kNone;
+    Fuzz(WordsOfTypes(options, seed), seed, &tally);
     LinkOptions links;
     links.known = KnownLinks::kMask;
     links.negatives = 3;
@@ -183,9 +202,8 @@ TEST_CASE("a pair beyond the seeds and a masked place beyond the negatives are r
   links.negatives = 3;
   for (uint64_t seed = 1; seed < 20; ++seed) {
     const Words good = WordsOfLinks(links, seed);
-    RecordHeader header{};
-    std::memcpy(&header, good.data(), sizeof header);
-    const PairEntry& pairs = header.pairs;
+    const RecordTables tables = OwnTables(std::as_bytes(std::span(good)));
+    const PairEntry& pairs = tables.header.pairs;
     REQUIRE(pairs.num_pairs == 10);
     const auto refused = [&good](uint64_t at, uint32_t value) {
       Words words = good;
@@ -193,14 +211,14 @@ TEST_CASE("a pair beyond the seeds and a masked place beyond the negatives are r
       const Status status = OpenRecord(std::as_bytes(std::span(words))).status();
       return status.code() == Code::kShmCorrupted;
     };
-    const auto refused_header = [&good, &header](const auto& change) {
-      RecordHeader changed = header;
-      change(&changed.pairs);
+    const auto refused_header = [&good, &tables](const auto& change) {
+      RecordTables changed = tables;
+      change(&changed.header.pairs);
       Words words = good;
-      std::memcpy(words.data(), &changed, changed.bytes());
+      test::CopyTables(changed, std::as_writable_bytes(std::span(words)));
       return !OpenRecord(std::as_bytes(std::span(words))).ok();
     };
-    const uint32_t seeds = header.nodes[0].num_seeds;
+    const uint32_t seeds = tables.nodes[0].num_seeds;
     CHECK_FALSE(refused(pairs.ends_at / 4 + 19, seeds - 1));
     CHECK(refused(pairs.ends_at / 4 + 19, seeds));
     CHECK(refused(pairs.negatives_at / 4 + 29, seeds));
@@ -223,18 +241,18 @@ TEST_CASE("an indptr that falls and a source beyond the block are refused, in sh
     SamplerOptions options{{4, 6}, EdgeWeights::kNone};
     options.expansion = expansion;
     const Words good = WordsOf(options, false, 7);
-    RecordHeader header{};
-    std::memcpy(&header, good.data(), sizeof header);
-    CHECK(header.shares_rows() == (expansion == Expansion::kNew));
+    const RecordTables tables = OwnTables(std::as_bytes(std::span(good)));
+    CHECK((tables.header.shares_rows != 0) == (expansion == Expansion::kNew));
     const auto refused = [&good](uint64_t at, uint32_t value) {
       Words words = good;
       words[at] = value;
       const Status status = OpenRecord(std::as_bytes(std::span(words))).status();
       return status.code() == Code::kShmCorrupted;
     };
-    CHECK_FALSE(refused(header.nodes[0].nodes_at / 4, good[header.nodes[0].nodes_at / 4]));
+    const uint64_t nodes_at = tables.nodes[0].nodes_at / 4;
+    CHECK_FALSE(refused(nodes_at, good[nodes_at]));
     for (uint32_t hop = 0; hop < 2; ++hop) {
-      const BlockEntry& block = header.blocks[hop];
+      const BlockEntry& block = tables.blocks[hop];
       const uint64_t src = block.src_at / 4;
       // The last row and edge of this block: those of the next one come after, where rows are
       // shared.

@@ -19,13 +19,13 @@ class RecordToBreak {
       : graph_(test::RandomGraph(8, 300, 30)),
         sampler_(graph_.view(), OptionsOf(expansion), 20, DetectInstructionSet()) {
     sampler_.Sample({1, 2, 3}, test::RandomNodes(9, 300, 20));
-    std::memcpy(&header, sampler_.slot().data(), sizeof header);
+    tables = OwnTables(sampler_.slot());
   }
 
-  // The error that Open gives with the header as changed; the slot is as before afterwards.
-  std::string ErrorOf(const RecordHeader& changed, bool deep = false) {
+  // The error that Open gives with the tables as changed; the slot is as before afterwards.
+  std::string ErrorOf(const RecordTables& changed, bool deep = false) {
     std::vector<std::byte> slot = sampler_.slot();
-    std::memcpy(slot.data(), &changed, sizeof changed);
+    test::CopyTables(changed, slot);
     return ErrorOf(slot, deep);
   }
   static std::string ErrorOf(std::span<const std::byte> slot, bool deep) {
@@ -42,7 +42,7 @@ class RecordToBreak {
   }
   const std::vector<std::byte>& slot() const { return sampler_.slot(); }
 
-  RecordHeader header{};
+  RecordTables tables;
 
  private:
   static SamplerOptions OptionsOf(Expansion expansion) {
@@ -64,61 +64,64 @@ TEST_CASE("a sampler's record opens and says what it holds") {
   CHECK(sample->key().batch == 3);
   CHECK(sample->num_hops() == 2);
   CHECK(sample->num_seeds() == 20);
-  CHECK(sample->nodes().size() == record.header.nodes[0].num_nodes);
+  CHECK(sample->nodes().size() == record.tables.nodes[0].num_nodes);
   CHECK(sample->kind() == SampleKind::kBlocks);
   CHECK(sample->homogeneous());
   CHECK(sample->block(0).num_src == sample->block(1).num_dst);
   CHECK(sample->num_edges() == sample->block(0).src.size() + sample->block(1).src.size());
-  CHECK(record.header.payload_bytes <= record.header.extent_bytes);
+  CHECK(record.tables.header.payload_bytes <= record.tables.header.extent_bytes);
 }
 
 TEST_CASE("a corrupted header field is refused") {
   RecordToBreak record;
-  REQUIRE(record.ErrorOf(record.header).empty());
+  REQUIRE(record.ErrorOf(record.tables).empty());
   const auto refused = [&record](const std::string& field, const auto& change) {
     CAPTURE(field);
-    RecordHeader changed = record.header;
+    RecordTables changed = record.tables;
     change(changed);
     CHECK_FALSE(record.ErrorOf(changed).empty());
   };
-  refused("magic", [](RecordHeader& h) { h.magic ^= 1; });
-  refused("version", [](RecordHeader& h) { ++h.version; });
-  refused("kind", [](RecordHeader& h) { h.kind = 9; });
-  refused("rows with blocks", [](RecordHeader& h) { h.kind = 2; });
-  refused("blocks without any", [](RecordHeader& h) { h.num_blocks = 0; });
-  refused("epoch", [](RecordHeader& h) { h.epoch = 0x1000000; });
-  refused("no types", [](RecordHeader& h) { h.num_node_types = 0; });
-  refused("a type too many", [](RecordHeader& h) { h.num_node_types = 2; });
-  refused("too many types", [](RecordHeader& h) { h.num_node_types = kMaxNodeTypes + 1; });
-  refused("fewer blocks", [](RecordHeader& h) { h.num_blocks = 1; });
-  refused("more blocks", [](RecordHeader& h) { h.num_blocks = 3; });
-  refused("too many blocks", [](RecordHeader& h) { h.num_blocks = kMaxBlocks + 1; });
-  refused("a block too many", [](RecordHeader& h) { h.blocks[h.num_blocks++] = h.blocks[1]; });
-  refused("no seeds", [](RecordHeader& h) { h.nodes[0].num_seeds = 0; });
-  refused("num_seeds", [](RecordHeader& h) { ++h.nodes[0].num_seeds; });
-  refused("num_nodes", [](RecordHeader& h) { --h.nodes[0].num_nodes; });
-  refused("width of global ids", [](RecordHeader& h) { h.nodes[0].id_bytes = 8; });
-  refused("reserved", [](RecordHeader& h) { h.reserved = 1; });
-  refused("reserved of nodes", [](RecordHeader& h) { h.nodes[0].reserved = 1; });
-  refused("nodes_at unaligned", [](RecordHeader& h) { h.nodes[0].nodes_at += 4; });
-  refused("nodes_at in the header", [](RecordHeader& h) { h.nodes[0].nodes_at = 0; });
-  refused("nodes_at outside", [](RecordHeader& h) { h.nodes[0].nodes_at = uint64_t{1} << 40; });
-  refused("nodes_at wraps", [](RecordHeader& h) { h.nodes[0].nodes_at = ~uint64_t{0} << 12; });
-  refused("ranks_at", [](RecordHeader& h) { h.nodes[0].ranks_at = h.nodes[0].nodes_at; });
-  refused("payload_bytes", [](RecordHeader& h) { h.payload_bytes += 4; });
-  refused("extent_bytes", [](RecordHeader& h) { h.extent_bytes += 4096; });
+  refused("magic", [](RecordTables& h) { h.header.magic ^= 1; });
+  refused("version", [](RecordTables& h) { ++h.header.version; });
+  refused("kind", [](RecordTables& h) { h.header.kind = 9; });
+  refused("rows with blocks", [](RecordTables& h) { h.header.kind = 2; });
+  refused("blocks without any", [](RecordTables& h) { h.header.num_blocks = 0; });
+  refused("epoch", [](RecordTables& h) { h.header.epoch = 0x1000000; });
+  refused("no types", [](RecordTables& h) { h.header.num_node_types = 0; });
+  refused("a type too many", [](RecordTables& h) { h.header.num_node_types = 2; });
+  refused("too many types", [](RecordTables& h) { h.header.num_node_types = kMaxNodeTypes + 1; });
+  refused("fewer blocks", [](RecordTables& h) { h.header.num_blocks = 1; });
+  refused("more blocks", [](RecordTables& h) { h.header.num_blocks = 3; });
+  refused("too many blocks", [](RecordTables& h) { h.header.num_blocks = kMaxBlocks + 1; });
+  refused("a block too many", [](RecordTables& h) {
+    h.blocks.push_back(h.blocks[1]);
+    ++h.header.num_blocks;
+  });
+  refused("no seeds", [](RecordTables& h) { h.nodes[0].num_seeds = 0; });
+  refused("num_seeds", [](RecordTables& h) { ++h.nodes[0].num_seeds; });
+  refused("num_nodes", [](RecordTables& h) { --h.nodes[0].num_nodes; });
+  refused("width of global ids", [](RecordTables& h) { h.nodes[0].id_bytes = 8; });
+  refused("reserved", [](RecordTables& h) { h.header.reserved = 1; });
+  refused("reserved of nodes", [](RecordTables& h) { h.nodes[0].reserved = 1; });
+  refused("nodes_at unaligned", [](RecordTables& h) { h.nodes[0].nodes_at += 4; });
+  refused("nodes_at in the header", [](RecordTables& h) { h.nodes[0].nodes_at = 0; });
+  refused("nodes_at outside", [](RecordTables& h) { h.nodes[0].nodes_at = uint64_t{1} << 40; });
+  refused("nodes_at wraps", [](RecordTables& h) { h.nodes[0].nodes_at = ~uint64_t{0} << 12; });
+  refused("ranks_at", [](RecordTables& h) { h.nodes[0].ranks_at = h.nodes[0].nodes_at; });
+  refused("payload_bytes", [](RecordTables& h) { h.header.payload_bytes += 4; });
+  refused("extent_bytes", [](RecordTables& h) { h.header.extent_bytes += 4096; });
 }
 
 TEST_CASE("a corrupted block field is refused") {
   for (const uint32_t variant : {0U, 1U, 2U, 3U}) {
     const uint32_t hop = variant % 2;
     RecordToBreak record(variant < 2 ? Expansion::kAll : Expansion::kNew);
-    CHECK(record.header.shares_rows() == (variant >= 2));
+    CHECK((record.tables.header.shares_rows != 0) == (variant >= 2));
     CAPTURE(variant);
     const auto refused = [&record, hop](const std::string& field, const auto& change) {
       CAPTURE(hop);
       CAPTURE(field);
-      RecordHeader changed = record.header;
+      RecordTables changed = record.tables;
       change(changed.blocks[hop]);
       CHECK_FALSE(record.ErrorOf(changed).empty());
     };
@@ -146,18 +149,18 @@ TEST_CASE("a corrupted block field is refused") {
 TEST_CASE("a slot that is too small, unaligned or empty is refused") {
   RecordToBreak record;
   const std::span<const std::byte> slot = record.slot();
+  CHECK_FALSE(RecordToBreak::ErrorOf(slot.first(sizeof(RecordHeader) - 1), false).empty());
+  CHECK_FALSE(RecordToBreak::ErrorOf(slot.first(record.tables.bytes() - 1), false).empty());
   CHECK_FALSE(
-      RecordToBreak::ErrorOf(slot.first(offsetof(RecordHeader, blocks) - 1), false).empty());
-  CHECK_FALSE(RecordToBreak::ErrorOf(slot.first(record.header.bytes() - 1), false).empty());
-  CHECK_FALSE(RecordToBreak::ErrorOf(slot.first(record.header.extent_bytes - 1), false).empty());
-  CHECK(RecordToBreak::ErrorOf(slot.first(record.header.extent_bytes), true).empty());
+      RecordToBreak::ErrorOf(slot.first(record.tables.header.extent_bytes - 1), false).empty());
+  CHECK(RecordToBreak::ErrorOf(slot.first(record.tables.header.extent_bytes), true).empty());
   CHECK_FALSE(RecordToBreak::ErrorOf(slot.subspan(4), false).empty());
   CHECK_FALSE(RecordToBreak::ErrorOf(std::vector<std::byte>(8192), false).empty());
 }
 
 TEST_CASE("indptr must run from zero to the number of edges") {
   RecordToBreak record;
-  const BlockEntry& block = record.header.blocks[1];
+  const BlockEntry& block = record.tables.blocks[1];
   const auto first = record.WithWord(block.indptr_at, 0, 1);
   CHECK_FALSE(RecordToBreak::ErrorOf(first, false).empty());
   const auto last = record.WithWord(block.indptr_at, block.num_dst, block.num_edges + 1);
@@ -166,15 +169,15 @@ TEST_CASE("indptr must run from zero to the number of edges") {
 
 TEST_CASE("the deep check refuses what the shallow one lets pass") {
   RecordToBreak record;
-  const BlockEntry& block = record.header.blocks[1];
+  const BlockEntry& block = record.tables.blocks[1];
   const auto only_deep = [](const std::vector<std::byte>& slot) {
     CHECK(RecordToBreak::ErrorOf(slot, false).empty());
     CHECK_FALSE(RecordToBreak::ErrorOf(slot, true).empty());
   };
   uint32_t first_node = 0;
-  std::memcpy(&first_node, record.slot().data() + record.header.nodes[0].nodes_at,
+  std::memcpy(&first_node, record.slot().data() + record.tables.nodes[0].nodes_at,
               sizeof first_node);
-  only_deep(record.WithWord(record.header.nodes[0].nodes_at, 1, first_node));
+  only_deep(record.WithWord(record.tables.nodes[0].nodes_at, 1, first_node));
   only_deep(record.WithWord(block.src_at, 0, block.num_dst + 1));
 }
 
@@ -191,29 +194,29 @@ TEST_CASE("a record without weights shows none") {
 // papers, authors know authors. Seeds are two papers.
 class TypedRecord {
  public:
-  TypedRecord() : header(RecordHeaderOf(SampleKind::kBlocks, {5, 6, 7})) {
-    header.num_node_types = 2;
-    AddList(0, {70, 71, 72}, 0);
-    AddList(1, {10, 11, 12}, 2);
+  TypedRecord() {
+    tables.Begin(SampleKind::kBlocks, {5, 6, 7});
+    AddList({70, 71, 72}, 0);
+    AddList({10, 11, 12}, 2);
     // Hop 0: of papers 10 and 11.
     AddBlock({0, 0, 1, 0, 2, 2, 3, 4, 0, 0, 0, 0}, {0, 2, 3}, {0, 1, 0});
     AddBlock({0, 1, 1, 1, 2, 3, 1, 4, 0, 0, 0, 0}, {0, 0, 1}, {2});
     // Hop 1: of three papers, among whose authors is a new one, and of two authors.
     AddBlock({1, 0, 1, 0, 3, 3, 1, 4, 0, 0, 0, 0}, {0, 0, 0, 1}, {2});
     AddBlock({1, 2, 0, 0, 2, 3, 1, 4, 0, 0, 0, 0}, {0, 1, 1}, {2});
-    WriteHeader(&header, slot());
+    WriteTables(&tables, slot());
   }
 
   std::span<std::byte> slot() { return std::as_writable_bytes(std::span(words_)); }
-  std::string ErrorOf(const RecordHeader& changed) {
-    RecordHeader copy = changed;
-    WriteHeader(&copy, slot());
+  std::string ErrorOf(const RecordTables& changed) {
+    RecordTables copy = changed;
+    WriteTables(&copy, slot());
     const Result<Sample> opened = OpenRecord(slot(), true);
-    WriteHeader(&header, slot());
+    WriteTables(&tables, slot());
     return opened.ok() ? "" : opened.status().message();
   }
 
-  RecordHeader header;
+  RecordTables tables;
 
  private:
   uint64_t Append(const std::vector<uint32_t>& section) {
@@ -222,14 +225,14 @@ class TypedRecord {
     std::memcpy(slot().data() + at, section.data(), section.size() * 4);
     return at;
   }
-  void AddList(uint32_t type, const std::vector<uint32_t>& nodes, uint32_t seeds) {
-    header.nodes[type] = {4, static_cast<uint32_t>(nodes.size()), seeds, 0, Append(nodes), 0};
+  void AddList(const std::vector<uint32_t>& nodes, uint32_t seeds) {
+    tables.nodes.push_back({4, static_cast<uint32_t>(nodes.size()), seeds, 0, Append(nodes), 0});
   }
   void AddBlock(BlockEntry block, const std::vector<uint32_t>& indptr,
                 const std::vector<uint32_t>& src) {
     block.indptr_at = Append(indptr);
     block.src_at = Append(src);
-    header.blocks[header.num_blocks++] = block;
+    tables.blocks.push_back(block);
   }
 
   std::vector<uint64_t> words_ = std::vector<uint64_t>(512);
@@ -258,11 +261,11 @@ TEST_CASE("a record has a block for each hop and relation, between nodes of any 
 
 TEST_CASE("blocks of several types are refused where they do not follow from each other") {
   TypedRecord record;
-  REQUIRE(record.ErrorOf(record.header).empty());
+  REQUIRE(record.ErrorOf(record.tables).empty());
   const auto refused = [&record](const std::string& field, const auto& change) {
     CAPTURE(field);
-    RecordHeader changed = record.header;
-    change(changed.blocks);
+    RecordTables changed = record.tables;
+    change(changed.blocks.data());
     CHECK_FALSE(record.ErrorOf(changed).empty());
   };
   refused("a relation twice in a hop", [](BlockEntry* b) { b[1].relation = 0; });
@@ -276,20 +279,21 @@ TEST_CASE("blocks of several types are refused where they do not follow from eac
 
 TEST_CASE("a record of rows has nodes and no blocks") {
   RecordToBreak record;
-  RecordHeader header = record.header;
-  header.kind = static_cast<uint32_t>(SampleKind::kRows);
-  header.num_blocks = 0;
-  header.nodes[0].num_nodes = header.nodes[0].num_seeds;
+  RecordTables tables = record.tables;
+  tables.header.kind = static_cast<uint32_t>(SampleKind::kRows);
+  tables.header.shares_rows = 0;
+  tables.blocks.clear();
+  tables.nodes[0].num_nodes = tables.nodes[0].num_seeds;
   std::vector<std::byte> slot = record.slot();
-  WriteHeader(&header, slot);
+  WriteTables(&tables, slot);
   const Result<Sample> sample = OpenRecord(slot, true);
   REQUIRE_MESSAGE(sample.ok(), sample.status().message());
   CHECK(sample->kind() == SampleKind::kRows);
   CHECK(sample->num_hops() == 0);
   CHECK(sample->nodes().size() == 20);
-  CHECK(header.extent_bytes == header.nodes[0].nodes_at + 80);
-  ++header.nodes[0].num_nodes;  // beside the rows themselves nothing is listed
-  WriteHeader(&header, slot);
+  CHECK(tables.header.extent_bytes == tables.nodes[0].nodes_at + 80);
+  ++tables.nodes[0].num_nodes;  // beside the rows themselves nothing is listed
+  WriteTables(&tables, slot);
   CHECK_FALSE(OpenRecord(slot).ok());
 }
 

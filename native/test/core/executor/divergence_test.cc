@@ -91,16 +91,16 @@ TEST_CASE("a record with another number of seeds than its batch is refused befor
   crew.AddSampler(0);
   REQUIRE(Eventually([&] { return CountIn(segment, BatchState::kReady) > 0; }));
   // A consistent record of batch 0 with one seed fewer: the next node is drawn by nobody.
-  RecordHeader& header = OwnHeader(segment.slot(0));
-  BlockEntry& block = header.blocks[0];
-  NodeEntry& list = header.nodes[0];
+  RecordTables tables = OwnTables(segment.slot(0));
+  BlockEntry& block = tables.blocks[0];
+  NodeEntry& list = tables.nodes[0];
   auto* indptr = reinterpret_cast<uint32_t*>(segment.slot(0).data() + block.indptr_at);
   indptr[2] = block.num_edges;
   list.num_seeds = block.num_dst = 2;
   list.num_nodes = block.num_src = list.num_nodes - 1;
   auto* src = reinterpret_cast<uint32_t*>(segment.slot(0).data() + block.src_at);
   for (uint32_t e = 0; e < block.num_edges; ++e) src[e] = 2;
-  WriteHeader(&header, segment.slot(0));
+  WriteTables(&tables, segment.slot(0));
   REQUIRE(OpenRecord(segment.slot(0)).ok());
   crew.AddTrainer(Role::kTrainer, 1);
   CHECK_FALSE(crew.Finish());
@@ -113,11 +113,11 @@ TEST_CASE("a record of rows is refused with a sentence before it is read") {
   ThreadCrew crew(segment);
   crew.AddSampler(0);
   REQUIRE(Eventually([&] { return CountIn(segment, BatchState::kReady) > 0; }));
-  RecordHeader& header = OwnHeader(segment.slot(0));
-  header.kind = static_cast<uint32_t>(SampleKind::kRows);
-  header.num_blocks = 0;
-  header.nodes[0].num_nodes = header.nodes[0].num_seeds;
-  WriteHeader(&header, segment.slot(0));
+  RecordTables tables = OwnTables(segment.slot(0));
+  tables.header.kind = static_cast<uint32_t>(SampleKind::kRows);
+  tables.blocks.clear();
+  tables.nodes[0].num_nodes = tables.nodes[0].num_seeds;
+  WriteTables(&tables, segment.slot(0));
   REQUIRE(OpenRecord(segment.slot(0), true).ok());
   crew.AddTrainer(Role::kTrainer, 1);
   CHECK_FALSE(crew.Finish());

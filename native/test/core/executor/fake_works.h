@@ -88,11 +88,12 @@ class FakeSampleWork final : public SampleWork {
     const auto edges = static_cast<uint32_t>(nodes.size() - seeds);
     for (uint64_t d = 0; d <= seeds; ++d) SectionOf(task, 2)[d] = d == 0 ? 0 : edges;
     for (uint32_t e = 0; e < edges; ++e) SectionOf(task, 3)[e] = static_cast<uint32_t>(seeds) + e;
-    RecordHeader header = RecordHeaderOf(SampleKind::kBlocks, {0, task.epoch, task.batch});
-    header.num_node_types = header.num_blocks = 1;
-    NodeEntry& list = header.nodes[0];
-    list = {4, static_cast<uint32_t>(nodes.size()), static_cast<uint32_t>(seeds), 0, kPageBytes, 0};
-    BlockEntry& block = header.blocks[0];
+    RecordTables tables;
+    tables.Begin(SampleKind::kBlocks, {0, task.epoch, task.batch});
+    const NodeEntry list{
+        4, static_cast<uint32_t>(nodes.size()), static_cast<uint32_t>(seeds), 0, kPageBytes, 0};
+    tables.nodes = {list};
+    BlockEntry& block = tables.blocks.emplace_back();
     block.id_bytes = 4;
     block.num_dst = list.num_seeds;
     block.num_src = list.num_nodes;
@@ -100,9 +101,9 @@ class FakeSampleWork final : public SampleWork {
     block.indptr_at = 2 * kPageBytes;
     block.src_at = 3 * kPageBytes;
     // Last: a half made record is none.
-    WriteHeader(&header, task.slot);
-    *report = SampleReport{.payload_bytes = header.payload_bytes,
-                           .extent_bytes = header.extent_bytes,
+    WriteTables(&tables, task.slot);
+    *report = SampleReport{.payload_bytes = tables.header.payload_bytes,
+                           .extent_bytes = tables.header.extent_bytes,
                            .nodes = nodes.size(),
                            .edges = edges,
                            .seeds = seeds};

@@ -38,7 +38,9 @@ class GivenNodes final : public SampleWork {
     const uint64_t ranks_at = slot.size() / 2;
     auto* ranks = reinterpret_cast<uint32_t*>(slot.data() + ranks_at);
     std::iota(ranks, ranks + nodes.size(), 0U);
-    OwnHeader(slot).nodes[0].ranks_at = ranks_at;
+    RecordTables tables = OwnTables(slot);
+    tables.nodes[0].ranks_at = ranks_at;
+    WriteTables(&tables, slot);
     *report = SampleReport{};
     return Status::Ok();
   }

@@ -208,7 +208,7 @@ TEST_CASE(
                                            SamplerOptions{.fanouts = {4, 4}}, true);
   const RecordLayout layout = inner->layout();
   const std::vector<uint32_t> rank_of = test::RandomNodes(8, 300, 300);
-  HotRankMarker work(std::move(inner), RankTable(rank_of, 50), layout.ranks_at());
+  HotRankMarker work(std::move(inner), RankTable(rank_of, 50), layout.nodes().ranks_at);
   std::vector<std::byte> slot(layout.slot_bytes());
   SampleReport report;
   REQUIRE(work.Sample({0, 2, slot}, &report).ok());

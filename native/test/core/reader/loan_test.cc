@@ -209,7 +209,7 @@ void CheckBatch(TestReader& reader, const Graph& graph, const SamplerOptions& op
   const ReferenceSample expected = SampleReference(
       graph.view(), options, {kRandomSeed, epoch, index}, SeedsOfBatch(epoch, index));
   REQUIRE(batch.num_hops == expected.blocks.size());
-  CHECK(batch.shared == (options.expansion == Expansion::kNew && batch.num_hops > 1 ? 1 : 0));
+  CHECK(batch.shared == (options.expansion == Expansion::kNew ? 1 : 0));
   const Whole whole(expected, batch.shared == 1);
   REQUIRE(batch.num_edges == whole.rows.size());
   std::vector<int64_t> nodes(batch.num_nodes);

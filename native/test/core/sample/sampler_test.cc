@@ -91,7 +91,7 @@ TEST_CASE("with new nodes only, every node has one row, which all later blocks r
   // Counted once: the header, nodes, indptr, src.
   const RecordHeader& header = OwnHeader(sampler.slot());
   CHECK(header.payload_bytes ==
-        header.bytes() +
+        HeaderBytes(1, 3) +
             4 * (sample.nodes().size() + sample.block(2).indptr.size() + sample.num_edges()));
 }
 
