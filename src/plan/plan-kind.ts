@@ -10,6 +10,7 @@ import type {
 } from '../native/contract.ts';
 import type { InferencePlan, MemoryPart, PinnedPlan, RowPlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
+import { learnsWalks } from '../spec/learnt.ts';
 
 /** The questions that plans put to a kind of job. `workOf` (src/work) chooses the kind. */
 
@@ -60,10 +61,16 @@ export const nothingJudged: Judged = { val: 0, test: 0, chunkCounts: 0, rankedBy
 export type PairOptions = Omit<LinkOptions, 'count' | 'symmetric'>;
 
 /** Those of jobs that learn links. */
-export function learntPairs({ links }: JobSpec): PairOptions {
-  const { exclude, negatives, targets } = links;
+export function learntPairs(spec: JobSpec): PairOptions {
+  const { exclude, negatives, targets } = spec.links;
   const { method, count, known } = negatives;
-  return { method, negatives: count, known, exclude, given: targets === 'DATASET' };
+  return {
+    method,
+    negatives: count,
+    known,
+    exclude,
+    given: targets === 'DATASET' || learnsWalks(spec),
+  };
 }
 
 export const noLinks: LinkCounts = {

@@ -1,6 +1,6 @@
 import type { DatasetCounts } from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
-import { splitOf } from '../spec/learnt.ts';
+import { learnsWalks, splitOf, walkPairsOf } from '../spec/learnt.ts';
 import { reads } from '../spec/spec-parts.ts';
 import type { LinkCounts, PlanKind } from './plan-kind.ts';
 import { judgedLinks, judgedNodes } from './ranking.ts';
@@ -28,6 +28,9 @@ function labelCountsOf(
 }
 
 /** As if each edge was a pair of its own: what a graph has of both directions is counted later. */
-function mostLinksOf({ links }: JobSpec, { numEdges }: DatasetCounts): LinkCounts {
-  return { ...splitOf(links, numEdges), valPool: 0, testPool: 0, symmetric: false };
+function mostLinksOf(spec: JobSpec, { numEdges, numNodes }: DatasetCounts): LinkCounts {
+  const { links } = spec;
+  const split = splitOf(links, numEdges);
+  const train = learnsWalks(spec) ? numNodes * walkPairsOf(links.walks) : split.train;
+  return { ...split, train, valPool: 0, testPool: 0, symmetric: false };
 }

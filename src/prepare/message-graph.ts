@@ -7,6 +7,7 @@ import type {
   DatasetLocation,
   MessageGraphCounts,
   MessageGraphOptions,
+  PositiveWalks,
 } from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { runTask, type TaskOptions } from '../supervisor/supervisor.ts';
@@ -40,14 +41,29 @@ const givenNames = [
   ...(['links_train_labels.npy', 'links_val_labels.npy', 'links_test_labels.npy'] as const),
 ];
 
-/** How a job's links are split, in native terms. */
+const noWalks: PositiveWalks = { perNode: 0, length: 0, window: 0, randomSeed: 0n };
+
+/** Walks whose pairs take the place of a job's training links; without positives WALKS none. */
+export function walksOf({ positives, walks }: JobSpec['links']): PositiveWalks {
+  if (positives !== 'WALKS') return noWalks;
+  return { ...walks, randomSeed: BigInt(walks.randomSeed) };
+}
+
+/** How a job's links are split, in native terms; nothing walks along what is left. */
 export function splitOfLinks({ split, targets }: JobSpec['links']): MessageGraphOptions {
   const { validation, test, randomSeed } = split;
   const given = targets === 'DATASET';
-  return { validation, test, randomSeed: BigInt(randomSeed), keepVal: false, given };
+  return {
+    validation,
+    test,
+    randomSeed: BigInt(randomSeed),
+    keepVal: false,
+    given,
+    walks: noWalks,
+  };
 }
 
-/** What tells a job's graph of messages from other graphs of its dataset. */
+/** What tells the edges of a job's messages from other graphs of its dataset, whoever walks. */
 export function graphKeyOf(links: JobSpec['links']): string {
   return keyOf(splitOfLinks(links));
 }
@@ -110,7 +126,9 @@ async function make(
 }
 
 /** Digest of all that decides the graph, the dataset aside. */
-function keyOf({ randomSeed, ...split }: MessageGraphOptions): string {
-  const facts = JSON.stringify({ graphVersion, ...split, randomSeed: String(randomSeed) });
+function keyOf(split: MessageGraphOptions): string {
+  const facts = JSON.stringify({ graphVersion, ...split }, (_, value: unknown) =>
+    typeof value === 'bigint' ? String(value) : value,
+  );
   return createHash('sha256').update(facts).digest('hex').slice(0, 16);
 }

@@ -12,7 +12,13 @@ export {
   loadDataset,
   loadFeatures,
 } from './load-dataset.ts';
-export { type MessageGraph, prepareMessageGraph, splitOfLinks } from './message-graph.ts';
+export {
+  graphKeyOf,
+  type MessageGraph,
+  prepareMessageGraph,
+  splitOfLinks,
+  walksOf,
+} from './message-graph.ts';
 export { ModelProbe } from './model-probe.ts';
 export type {
   GivenMoments,

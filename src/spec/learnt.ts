@@ -36,6 +36,7 @@ export function negativesOf({ task, links }: Pick<JobSpec, 'task' | 'links'>): s
 
 /** Facts of a dataset; null where it is not known. */
 export interface ItemFacts {
+  readonly numNodes: number | null;
   readonly trainNodes: number | null;
   readonly numEdges: number | null;
   /** Said by its source: edges are stored in both directions, so that two are one link. */
@@ -52,6 +53,9 @@ type Asking = Pick<SpecDraft, 'task' | 'load' | 'links'>;
  */
 export function itemsOf({ task, load, links }: Asking, facts: ItemFacts): number | null {
   if (reads({ task }, 'links')) {
+    if (links.positives === 'WALKS') {
+      return facts.numNodes === null ? null : facts.numNodes * walkPairsOf(links.walks);
+    }
     if (links.targets === 'DATASET') return facts.links?.train ?? null;
     if (facts.numEdges === null) return null;
     const pairs = facts.isUndirected === true ? Math.ceil(facts.numEdges / 2) : facts.numEdges;
@@ -59,6 +63,17 @@ export function itemsOf({ task, load, links }: Asking, facts: ItemFacts): number
   }
   if (load.linksFile !== '') return load.links;
   return load.nodesFile === '' ? facts.trainNodes : load.nodes;
+}
+
+/** Whether a job's items are pairs that walks visit; an inference knows of links alone. */
+export function learnsWalks({ kind, links }: Pick<JobSpec, 'kind' | 'links'>): boolean {
+  return reads({ kind }, 'training') && links.positives === 'WALKS';
+}
+
+/** Most pairs of the walks from one node. */
+export function walkPairsOf({ length, window, perNode }: JobSpec['links']['walks']): number {
+  const most = Math.min(window, length);
+  return perNode * (most * length - (most * (most - 1)) / 2);
 }
 
 /** How many of so many pairs each side of a split has. */

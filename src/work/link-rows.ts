@@ -1,3 +1,5 @@
+import { graphKeyOf } from '../prepare/prepare.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
 import type { BlockGraph } from './blocks.ts';
 import { Blocks } from './blocks.ts';
 import type { WorkContext } from './context.ts';
@@ -11,11 +13,13 @@ import { Rows } from './rows.ts';
 export class LinkRows implements WorkInput {
   readonly #graph: Blocks;
   readonly #rows: Rows;
+  readonly #links: JobSpec['links'];
 
   /** Null: the graph is the dataset's own. */
   constructor(context: WorkContext, graph: BlockGraph | null) {
     this.#graph = new Blocks(context, graph);
     this.#rows = new Rows(context);
+    this.#links = context.input.spec.links;
   }
 
   async prepare(
@@ -25,8 +29,9 @@ export class LinkRows implements WorkInput {
   ): Promise<Prepared | null> {
     const made = await this.#graph.prepare(sizes, trained, isStopped);
     if (made === null || isStopped()) return null;
-    const { dataset: location, graphKey: key } = made;
-    const graph = key === '' ? null : { location, key };
+    // Rows follow from edges, whatever pairs of theirs are learnt.
+    const { dataset: location, graphKey } = made;
+    const graph = graphKey === '' ? null : { location, key: graphKeyOf(this.#links) };
     return { ...made, rowsFolder: await this.#rows.propagated(trained, graph) };
   }
 

@@ -13,6 +13,7 @@ import {
   type MessageGraph,
   prepareMessageGraph,
   splitOfLinks,
+  walksOf,
 } from '../prepare/prepare.ts';
 import { reads } from '../spec/spec-parts.ts';
 import { timed } from '../supervisor/supervisor.ts';
@@ -75,14 +76,15 @@ class LinksGraph implements BlockGraph {
     const { input, witness, log } = this.#context;
     const { datasetDigest, cacheFolder: folder, spec } = input;
     const split = splitOfLinks(spec.links);
-    const make = (keepVal: boolean) => {
-      const request = { dataset, datasetDigest, split: { ...split, keepVal }, folder, witness };
+    const make = (changes: Partial<typeof split>) => {
+      const request = { dataset, datasetDigest, split: { ...split, ...changes }, folder, witness };
       return timed(this.#context, 'split links', () => prepareMessageGraph(request, task));
     };
     const isWider = spec.links.messagesAtTest === 'TRAIN_VAL';
     const trains = reads(spec, 'training');
-    this.#graph = await make(isWider && !trains);
-    this.#testGraph = isWider && trains ? await make(true) : null;
+    // An inference knows of links, and not of what walks came to.
+    this.#graph = await make(trains ? { walks: walksOf(spec.links) } : { keepVal: isWider });
+    this.#testGraph = isWider && trains ? await make({ keepVal: true }) : null;
     const { train, val, test: tests, symmetric } = this.#graph.counts;
     log.info('attempt.links', { train, val, test: tests, symmetric });
     return this.#graph;

@@ -14,7 +14,10 @@ const whole: DatasetLocation['counts'] = {
   ...{ numNodes, numEdges: ringGraph.numEdges, numFeatures: 4, numClasses: 2 },
   ...{ train: 100, val: 50, test: 50, featureDtype: 'float32', task: 'CLASSIFICATION' },
 };
-const split = { validation: 0.1, test: 0.2, randomSeed: 7n, keepVal: false, given: false };
+const split = {
+  ...{ validation: 0.1, test: 0.2, randomSeed: 7n, keepVal: false, given: false },
+  walks: { perNode: 0, length: 0, window: 0, randomSeed: 0n },
+};
 let home = '';
 
 beforeAll(() => {
@@ -54,6 +57,27 @@ test('a ring has 400 links, of which the share asked for is kept from messages',
   const again = await messageGraph({ keepVal: true });
   expect(again.made.numEdges).toBe(2 * 320);
   expect(pairsIn(join(again.folder, 'links_test.npy'))).toEqual(lists[2]);
+});
+
+test('walks along the edges that are left come to pairs in place of training links', async () => {
+  const plain = await messageGraph();
+  const walks = { perNode: 3, length: 4, window: 2, randomSeed: 5n };
+  const { folder, made } = await messageGraph({ walks });
+  for (const name of ['indptr.npy', 'indices.npy', 'links_val.npy', 'links_test.npy']) {
+    expect(readFileSync(join(folder, name))).toEqual(readFileSync(join(plain.folder, name)));
+  }
+  const pairs = pairsIn(join(folder, 'links_train.npy'));
+  expect(pairs).toHaveLength(made.train);
+  expect(made.train).toBeLessThanOrEqual(numNodes * 3 * (4 + 3));
+  expect(made.train).toBeGreaterThan(numNodes * 3 * 3);
+  const flipped = (pair: string) => pair.split('-').reverse().join('-');
+  const links = pairsIn(join(plain.folder, 'links_train.npy'));
+  const edges = new Set([...links, ...links.map(flipped)]);
+  const near = pairs.filter((pair) => edges.has(pair)).length;
+  expect(near).toBeGreaterThan(pairs.length / 2);
+  expect(near).toBeLessThan(pairs.length);
+  const again = await messageGraph({ walks: { ...walks, randomSeed: 6n } });
+  expect(pairsIn(join(again.folder, 'links_train.npy'))).not.toEqual(pairs);
 });
 
 test('a split that leaves a list empty is refused with its numbers', async () => {

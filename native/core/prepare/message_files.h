@@ -22,7 +22,7 @@ namespace gnnd {
 struct MessageGraphCounts {
   uint64_t num_edges = 0;  // that are left
   bool symmetric = false;
-  uint64_t train = 0;  // items of each list
+  uint64_t train = 0;  // items of each list; of walks their pairs
   uint64_t val = 0;
   uint64_t test = 0;
   uint64_t val_pool = 0;  // pairs that are none, of given lists

@@ -251,6 +251,19 @@ class Maker {
   std::vector<uint32_t> first_items_;  // the first item that each row names, of a symmetric graph
 };
 
+// Has the pairs of walks take the place of training links in a message graph that was made.
+Status WalkInstead(const PositiveWalks& walks, const std::string& folder,
+                   MessageGraphCounts* counts) {
+  const auto open = [&folder](DatasetFile file) {
+    return NpyArray::Open(folder + "/" + FileName(file));
+  };
+  const NpyArray indptr = GNND_VALUE(open(DatasetFile::kIndptr));
+  const NpyArray indices = GNND_VALUE(open(DatasetFile::kIndices));
+  const Edges edges{indptr.values<int64_t>(), indices.values<uint32_t>()};
+  counts->train = GNND_VALUE(WriteWalkPositives(edges, walks, PairSorting(), folder));
+  return Status::Ok();
+}
+
 }  // namespace
 
 Result<MessageGraphCounts> MakeMessageGraph(const std::string& dataset, const DatasetCounts& counts,
@@ -269,10 +282,13 @@ Result<MessageGraphCounts> MakeMessageGraph(const std::string& dataset, const Da
   if (weights.ok()) edge_weights = weights->values<float>();
   const bool ascends = GNND_VALUE(CheckRows(edges));
   GNND_TRY(Shared(dataset, folder).AddNodes());
-  const auto make = [&] {
-    return options.given ? TakeGiven(dataset, {edges, edge_weights, IsSymmetric(edges)},
-                                     options.keep_validation, folder)
-                         : Maker(edges, edge_weights, options, folder).Make();
+  const auto make = [&]() -> Result<MessageGraphCounts> {
+    MessageGraphCounts counts_made =
+        GNND_VALUE(options.given ? TakeGiven(dataset, {edges, edge_weights, IsSymmetric(edges)},
+                                             options.keep_validation, folder)
+                                 : Maker(edges, edge_weights, options, folder).Make());
+    if (options.walks.per_node > 0) GNND_TRY(WalkInstead(options.walks, folder, &counts_made));
+    return counts_made;
   };
   if (ascends) return make();
   // Of given lists alone these files are the graph's; else they are read once.

@@ -6,6 +6,7 @@
 #include "core/base/status.h"
 #include "core/graph/dataset.h"
 #include "core/prepare/message_files.h"
+#include "core/prepare/walk_positives.h"
 
 // The graph that a job of links takes its messages from: a dataset of its own, without the links
 // that validation and test ask for, so that no training, evaluation or prediction can read them off
@@ -34,6 +35,7 @@ struct MessageGraphOptions {
   // The dataset has lists of its own: nothing is split, and every edge stays, as who gives a list
   // says what the graph has.
   bool given = false;
+  PositiveWalks walks{};  // along the edges that are left; their pairs are the training links
 };
 
 // Writes to `folder`, which exists: indptr.npy, indices.npy and, if there are any,
@@ -46,6 +48,9 @@ struct MessageGraphOptions {
 //
 // Rows ascend, whatever those of the dataset do: whoever leaves links out searches rows. Where the
 // dataset's do not, they are sorted in files first, a row at a time.
+//
+// With walks links_train.npy has the pairs that these come to (walk_positives.h), whatever the
+// training links would be.
 //
 // Of given lists the graph's files, validation and test lists and their negatives
 // (links_val_negatives.npy, links_test_negatives.npy; or, of all together,

@@ -57,13 +57,29 @@ inline constexpr auto kTable<TopologyOptions> =
              Field{"place", &TopologyOptions::place, "FILE: it stays in the dataset's files."},
              Field{"alias", &TopologyOptions::alias, "To sample by edge weight; in MEMORY only."});
 
-// MessageGraphOptions whose random seed has all 64 bits.
+// PositiveWalks, and MessageGraphOptions, whose random seeds have all 64 bits.
+struct WalkFields {
+  uint32_t per_node = 0;
+  uint32_t length = 0;
+  uint32_t window = 0;
+  Bits64 random_seed;
+};
+
+template <>
+inline constexpr auto kTable<WalkFields> =
+    StructOf("PositiveWalks", "Walks whose nodes are pairs to learn.",
+             Field{"perNode", &WalkFields::per_node, "0: links are learnt."},
+             Field{"length", &WalkFields::length, "Steps."},
+             Field{"window", &WalkFields::window, "Steps between the nodes of a pair, at most."},
+             Field{"randomSeed", &WalkFields::random_seed, "Of the walks alone."});
+
 struct MessageGraphFields {
   double validation = 0;
   double test = 0;
   Bits64 random_seed;
   bool keep_val = false;
   bool given = false;
+  WalkFields walks;
 };
 
 template <>
@@ -74,7 +90,8 @@ inline constexpr auto kTable<MessageGraphFields> =
              Field{"randomSeed", &MessageGraphFields::random_seed, "Of the split alone."},
              Field{"keepVal", &MessageGraphFields::keep_val, "Validation links stay in the graph."},
              Field{"given", &MessageGraphFields::given,
-                   "The dataset has lists of its own: nothing is split, and every edge stays."});
+                   "The dataset has lists of its own: nothing is split, and every edge stays."},
+             Field{"walks", &MessageGraphFields::walks, "In place of training links."});
 
 template <>
 inline constexpr auto kTable<MessageGraphCounts> = StructOf(
@@ -152,8 +169,14 @@ Task<void> FillReserved(int fd, const DatasetLocation& location, const TopologyO
 Task<MessageGraphCounts> MakeMessages(const DatasetLocation& location,
                                       const MessageGraphFields& fields, const std::string& folder) {
   return {[location, fields, folder] {
-    const MessageGraphOptions options{fields.validation, fields.test, fields.random_seed.value,
-                                      fields.keep_val, fields.given};
+    const WalkFields& walks = fields.walks;
+    const MessageGraphOptions options{
+        fields.validation,
+        fields.test,
+        fields.random_seed.value,
+        fields.keep_val,
+        fields.given,
+        {walks.per_node, walks.length, walks.window, walks.random_seed.value}};
     return MakeMessageGraph(location.folder, location.counts, options, folder);
   }};
 }
@@ -172,6 +195,7 @@ void DefineDataset(Subject& subject) {
       .Enum<ElementRule>()
       .Struct<ArrayCopyOptions>()
       .Struct<ArrayCopied>()
+      .Struct<WalkFields>()
       .Struct<MessageGraphFields>()
       .Struct<MessageGraphCounts>()
       .Text(

@@ -57,6 +57,9 @@ const keys: readonly (readonly [words: string, meaning: Meaning])[] = [
   ['numworkers workers', missing('placement.policy decides how many devices sample')],
   ['split splits trainmask valmask testmask', missing('splits of nodes belong to the dataset')],
   ['negsampling negsamplingratio numnegs', field('links.negatives.count')],
+  ['walklength', field('links.walks.length')],
+  ['contextsize windowsize', field('links.walks.window')],
+  ['walkspernode numwalks', field('links.walks.per_node')],
   ['shuffle', missing('every epoch is a new permutation, keyed by training.random_seed')],
   ['resume saveevery checkpointevery', field('checkpoint.every_epochs')],
   ['warmstart initfrom pretrained', missing('gnnctl job create --from JOB@best begins with them')],
@@ -84,6 +87,7 @@ const values: Readonly<Record<string, readonly (readonly [words: string, hint: s
   EvaluationMethod: [['full fullgraph', 'did you mean EXACT?']],
   JobTask: [
     ['link linkprediction edge edgeprediction', 'did you mean LINKS?'],
+    ['embedding embeddings unsupervised deepwalk', 'did you mean LINKS, links.positives WALKS?'],
     ['edgeclassification edgeregression linklabel labels', 'did you mean LINK_LABELS?'],
     ['classification multilabel regression node nodeclassification', 'did you mean NODES?'],
   ],

@@ -69,6 +69,18 @@ export interface ArrayCopied {
   readonly clean: boolean;
 }
 
+/** Walks whose nodes are pairs to learn. */
+export interface PositiveWalks {
+  /** 0: links are learnt. */
+  readonly perNode: number;
+  /** Steps. */
+  readonly length: number;
+  /** Steps between the nodes of a pair, at most. */
+  readonly window: number;
+  /** Of the walks alone. */
+  readonly randomSeed: bigint;
+}
+
 export interface MessageGraphOptions {
   /** Share of links for validation. */
   readonly validation: number;
@@ -80,6 +92,8 @@ export interface MessageGraphOptions {
   readonly keepVal: boolean;
   /** The dataset has lists of its own: nothing is split, and every edge stays. */
   readonly given: boolean;
+  /** In place of training links. */
+  readonly walks: PositiveWalks;
 }
 
 /** A graph that lacks some links, and the lists of all links. */

@@ -42,6 +42,10 @@ class Links(Keywords):
     evaluation: int | Mapping[str, Any] | None = None
     #: `"DATASET"`: its own links; `"EDGES"`: edges of its graph, by `split`.
     targets: str | None = None
+    #: What is learnt from: `"LINKS"`, or `"WALKS"`, nodes that random walks visit together.
+    positives: str | None = None
+    #: Those walks: `{"length": 5, "window": 2, "per_node": 2, "random_seed": 0}`.
+    walks: Mapping[str, Any] | None = None
     #: Whether the dataset's own test links may be edges of its graph.
     allow_overlap: bool | None = None
 

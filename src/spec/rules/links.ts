@@ -1,5 +1,6 @@
 import { formatCount } from '../counted.ts';
 import type { SpecDraft } from '../job-spec.ts';
+import { walkPairsOf } from '../learnt.ts';
 import { reads, whyUnread } from '../spec-parts.ts';
 import type { Rule, RuleFacts } from './rule.ts';
 
@@ -18,6 +19,7 @@ export const linksRule: Rule = (spec, facts) => {
   if (reads({ task }, 'links.labels')) resolveLabels(spec, facts);
   resolveExclusion(spec, facts);
   if (reads({ task }, 'links.negatives')) resolveNegatives(spec, facts);
+  checkWalks(spec, facts);
   checkSplit(spec, facts);
   checkOthers(spec, facts);
 };
@@ -125,6 +127,27 @@ function resolveNegatives({ links }: SpecDraft, { check, given, context }: RuleF
   } else if (evaluation.count === 0) {
     check.violate(path, `0: only for ALL and POOL; expected how many negatives each link has`);
   }
+}
+
+/** That walks are as long as their windows, and come to no more pairs than can be numbered. */
+function checkWalks({ links, dataset }: SpecDraft, { check, context }: RuleFacts): void {
+  const { positives, walks } = links;
+  const path = 'spec.links.walks';
+  const names = ['length', 'window', 'per_node'];
+  if (positives !== 'WALKS' || names.some((name) => check.failed(`${path}.${name}`))) return;
+  if (walks.window > walks.length) {
+    const why = `a walk of links.walks.length ${walks.length} has no such pairs`;
+    check.violate(`${path}.window`, `${walks.window}: ${why}; expected at most ${walks.length}`);
+    return;
+  }
+  const nodes = context.numNodes ?? 0;
+  const pairs = nodes * walkPairsOf(walks);
+  if (pairs < 2 ** 32) return;
+  const most = Math.floor((2 ** 32 - 1) / (pairs / walks.perNode));
+  const expected = most > 0 ? `at most ${most}` : 'shorter walks, or a smaller window';
+  const many = `${formatCount(pairs)} pairs of the ${formatCount(nodes)} nodes of ${dataset}`;
+  const why = `may come to ${many}, which are numbered in 32 bits`;
+  check.violate(`${path}.per_node`, `${walks.perNode}: ${why}; expected ${expected}`);
 }
 
 function checkSplit({ links }: SpecDraft, { check, context }: RuleFacts): void {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { negativesOf } from '../../../src/spec/learnt.ts';
+import { itemsOf, negativesOf } from '../../../src/spec/learnt.ts';
 import { nameOf } from '../../../src/spec/metrics.ts';
 import { resolveJobSpec } from '../../../src/spec/resolve-job-spec.ts';
 import type { ResolveContext } from '../../../src/spec/rules/rule.ts';
@@ -41,6 +41,8 @@ describe('links', () => {
       temperature: 1,
       evaluation: { negatives: 'KEYED', count: 1000 },
       ...{ labels: 'CLASSIFICATION', labelCount: 0 },
+      positives: 'LINKS',
+      walks: { length: 0, window: 0, perNode: 0, randomSeed: '0' },
     });
     expect(spec.evaluation).toMatchObject({ method: 'EXACT', metric: 'MRR' });
     expect(spec.training.batchSize).toBe(1024);
@@ -78,6 +80,44 @@ describe('links', () => {
       'spec.links.split.test': '1: expected a finite number in (0, 1)',
     });
     expect(Object.keys(wrongOf({}, { numEdges: 0 }))).toContain('spec.dataset');
+  });
+
+  it('are not learnt where walks are, which come to some pairs of each node', () => {
+    const walked = (walks: object = {}) => ({ links: { positives: 'WALKS', walks } });
+    const spec = okOf(resolve(walked()));
+    expect(spec.links).toMatchObject({
+      ...{ positives: 'WALKS', targets: 'EDGES', split: { validation: 0.05, test: 0.1 } },
+      walks: { length: 5, window: 2, perNode: 2, randomSeed: '0' },
+    });
+    expect(okOf(resolveJobSpec(spec, context))).toEqual(spec);
+    expect(itemsOf(spec, context)).toBe(1000 * 2 * (5 + 4));
+    expect(itemsOf(spec, { ...context, numNodes: null })).toBe(null);
+    expect(wrongOf({ links: { walks: { length: 3 } } })).toEqual({
+      'spec.links.walks.length': '3: only for links.positives WALKS',
+    });
+    expect(wrongOf(walked({ length: 3, window: 4 }))).toEqual({
+      'spec.links.walks.window':
+        '4: a walk of links.walks.length 3 has no such pairs; expected at most 3',
+    });
+    expect(Object.keys(wrongOf(walked({ length: 0, window: 0, perNode: 0 })))).toEqual([
+      'spec.links.walks.length',
+      'spec.links.walks.window',
+      'spec.links.walks.per_node',
+    ]);
+    const long = { length: 100, window: 10, perNode: 100 };
+    const perNode = 100 * (1000 - 45);
+    expect(itemsOf(okOf(resolve(walked(long))), context)).toBe(1000 * perNode);
+    const large = { numNodes: 50_000 };
+    expect(wrongOf(walked(long), large)).toEqual({
+      'spec.links.walks.per_node':
+        '100: may come to 4,775,000,000 pairs of the 50,000 nodes of shop, which are numbered in ' +
+        '32 bits; expected at most 89',
+    });
+    okOf(resolve(walked({ ...long, perNode: 89 }), large));
+    const { 'spec.links.walks.per_node': why } = wrongOf(walked(long), { numNodes: 9_000_000 });
+    expect(why).toMatch(/expected shorter walks, or a smaller window$/);
+    const labelled = { task: 'LINK_LABELS', ...walked() };
+    expect(wrongOf(labelled)['spec.links.positives']).toBe('"WALKS": only for task LINKS');
   });
 
   it('are ranked among some nodes, or all', () => {

@@ -348,5 +348,32 @@ TEST_CASE("rows in any order make the graph of rows that ascend, and weights go 
   }
 }
 
+TEST_CASE("walks go along the edges that are left, in place of training links") {
+  for (const bool symmetric : {true, false}) {
+    CAPTURE(symmetric);
+    const LinkGraph graph = test::RandomLinkGraph(3, 60, 8, symmetric);
+    const TempFolder from;
+    const TempFolder to;
+    const test::TinyDataset tiny = DatasetOf(graph, false);
+    tiny.WriteTo(from);
+    MessageGraphOptions options{0.1, 0.2, 7};
+    options.walks = {4, 1, 1, 9};
+    const auto made = MakeMessageGraph(from.path(), tiny.counts(), options, to.path());
+    REQUIRE_MESSAGE(made.ok(), made.status().message());
+    const Lists lists = ListsOf(graph, options);
+    CHECK(PairsIn(to / "links_val.npy") == lists.val);
+    CHECK(PairsIn(to / "links_test.npy") == lists.test);
+    const std::vector<Pair> pairs = PairsIn(to / "links_train.npy");
+    CHECK(pairs.size() == made->train);
+    // Of one step each: all of them are training links, or their reverses.
+    std::set<Pair> train(lists.train.begin(), lists.train.end());
+    if (symmetric) {
+      for (const auto& [source, v] : lists.train) train.emplace(v, source);
+    }
+    CHECK(std::ranges::all_of(pairs, [&](const Pair& pair) { return train.contains(pair); }));
+    CHECK(std::set<Pair>(pairs.begin(), pairs.end()).size() > train.size() / 3);
+  }
+}
+
 }  // namespace
 }  // namespace gnnd

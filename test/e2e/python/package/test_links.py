@@ -50,6 +50,19 @@ class Links(unittest.TestCase):
         self.assertIn("val_mrr@100", record)
         self.assertNotIn("train_accuracy", record)
 
+    def test_are_not_learnt_where_walks_are(self):
+        walks = {"length": 3, "window": 2, "per_node": 1}
+        task = gnnd.Links(positives="WALKS", walks=walks, evaluation=100)
+        job = self.client.submit("cited", MODEL, fanouts=[5, 5], epochs=2, task=task)
+        self.assertIn("roc_auc", job.wait().result.metrics)
+        nodes = len(ARRAYS["features"])
+        self.assertLessEqual(job.message.progress.batches_per_epoch, -(-nodes * 5 // 1024))
+        self.assertEqual(job.embeddings().rows.shape, (nodes, 16))
+        with self.assertRaises(gnnd.InvalidRequest) as caught:
+            task = gnnd.Links(walks=walks)
+            self.client.submit("cited", MODEL, fanouts=[5, 5], epochs=1, task=task)
+        self.assertIn("only for links.positives WALKS", str(caught.exception))
+
     def test_have_classes_that_are_learnt(self):
         random = np.random.default_rng(3)
         nodes = random.integers(0, 90, size=(2, 1500))
