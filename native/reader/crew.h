@@ -27,7 +27,8 @@ class CopyCrew {
     for (std::thread& helper : helpers_) helper.join();
   }
 
-  // Calls work(0) … work(pieces - 1), each once, and returns when all have ended.
+  // Calls work(0) … work(pieces - 1), each once, and returns when all have ended. A helper that
+  // comes when nothing is left to take is not waited for: its core may be another's for long.
   void Run(uint64_t pieces, const std::function<void(uint64_t)>& work) {
     if (helpers_.empty() || pieces < 2) {
       for (uint64_t piece = 0; piece < pieces; ++piece) work(piece);
@@ -38,12 +39,12 @@ class CopyCrew {
       work_ = &work;
       pieces_ = pieces;
       next_.store(0, std::memory_order_relaxed);
-      busy_ = helpers_.size();
       ++round_;
     }
     begun_.notify_all();
     Take(work, pieces);
     std::unique_lock lock(mutex_);
+    work_ = nullptr;
     ended_.wait(lock, [this] { return busy_ == 0; });
   }
 
@@ -64,7 +65,9 @@ class CopyCrew {
       if (ending_) return;
       seen = round_;
       const auto* work = work_;
+      if (work == nullptr) continue;
       const uint64_t pieces = pieces_;
+      ++busy_;
       lock.unlock();
       Take(*work, pieces);
       lock.lock();
@@ -75,10 +78,10 @@ class CopyCrew {
   std::mutex mutex_;
   std::condition_variable begun_;
   std::condition_variable ended_;
-  const std::function<void(uint64_t)>* work_ = nullptr;
+  const std::function<void(uint64_t)>* work_ = nullptr;  // null: nothing is left to take
   uint64_t pieces_ = 0;
   uint64_t round_ = 0;
-  size_t busy_ = 0;
+  size_t busy_ = 0;  // helpers that take pieces
   bool ending_ = false;
   std::atomic<uint64_t> next_{0};
   // Declared last: threads use all of the above.

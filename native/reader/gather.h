@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/base/prefetch.h"
+#include "core/graph/stream.h"
 #include "reader/gnnd_reader.h"
 
 namespace gnnd {
@@ -24,12 +25,10 @@ void GatherValues(const GnndTable& table, std::span<const uint32_t> nodes, std::
 template <typename Put>
 void ForRows(const GnndTable& table, std::span<const uint32_t> nodes, const Put& put) {
   constexpr uint64_t kLineBytes = 64;
-  // As in core/graph/features.cc: the processor itself follows rows from this size on.
-  constexpr uint64_t kFollowedBytes = 1024;
   const PrefetchLevel level = BestPrefetchLevel();
   const uint64_t ahead = level == PrefetchLevel::kL2 ? 16 : 6;
   const auto* rows = static_cast<const std::byte*>(table.rows);
-  const uint64_t asked = table.row_bytes < kFollowedBytes ? table.row_bytes : 1;
+  const uint64_t asked = table.row_bytes < kFollowedRowBytes ? table.row_bytes : 1;
   const auto ask = [&](uint32_t node) {
     const std::byte* row = rows + node * table.row_bytes;
     const uint64_t skew = reinterpret_cast<uintptr_t>(row) % kLineBytes;
@@ -42,9 +41,14 @@ void ForRows(const GnndTable& table, std::span<const uint32_t> nodes, const Put&
   }
 }
 
-// Copies the table's rows of `nodes` to its `out`, from place `begin` on. False where a node is not
-// in the table. (Stores past the caches gained nothing here: with two threads memory is the limit.)
-inline bool CopyTable(const GnndTable& table, std::span<const uint32_t> nodes, uint64_t begin) {
+// From this size on a batch's rows of a table are written past the caches: the loop reads them
+// after as many of the next batch's have been written.
+constexpr uint64_t kStreamedTableBytes = uint64_t{4} << 20;
+
+// Copies the table's rows of `nodes` to its `out`, from place `begin` on, of a batch of
+// `num_nodes`. False where a node is not in the table.
+inline bool CopyTable(const GnndTable& table, std::span<const uint32_t> nodes, uint64_t begin,
+                      uint64_t num_nodes) {
   if (*std::max_element(nodes.begin(), nodes.end()) >= table.num_rows) return false;
   const uint64_t bytes = table.row_bytes;
   std::byte* out = static_cast<std::byte*>(table.out) + begin * bytes;
@@ -63,6 +67,11 @@ inline bool CopyTable(const GnndTable& table, std::span<const uint32_t> nodes, u
       return true;
     default:
       break;
+  }
+  if (num_nodes * bytes >= kStreamedTableBytes && CanStream(bytes, out)) {
+    BestLoops<StreamLoops>().gather({static_cast<const std::byte*>(table.rows), bytes},
+                                    nodes.data(), nodes.size(), BestPrefetchLevel(), out);
+    return true;
   }
   ForRows(table, nodes,
           [=](const std::byte* row, uint64_t i) { std::memcpy(out + i * bytes, row, bytes); });

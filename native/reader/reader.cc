@@ -267,12 +267,12 @@ class Reader {
   bool CopyNodes(std::span<const uint32_t> nodes, uint64_t begin, const GnndArrays& arrays) const {
     if (arrays.nodes != nullptr) std::copy(nodes.begin(), nodes.end(), arrays.nodes + begin);
     for (const GnndTable& table : std::span(arrays.tables, arrays.num_tables)) {
-      if (!CopyTable(table, nodes, begin)) return false;
+      if (!CopyTable(table, nodes, begin, sample_.nodes().size())) return false;
     }
     if (arrays.features == nullptr) return true;
     const GnndTable own{features_.bytes().data(), features_.num_rows(), features_.row_bytes(),
                         arrays.features};
-    return CopyTable(own, nodes, begin);
+    return CopyTable(own, nodes, begin, sample_.nodes().size());
   }
 
   // A piece of work: rows of a block, whose edges begin at `at` in the caller's arrays.

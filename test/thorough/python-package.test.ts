@@ -32,7 +32,7 @@ test('does what its page and its notebook say', (context) =>
   unittest(context, ['test_pages'], { withLibraries: true }));
 
 test('lends batches that are samples of the graph, by every sampler', (context) =>
-  unittest(context, ['test_loader_batches'], { withLibraries: true }));
+  unittest(context, ['test_loader_batches', 'test_loader_memory'], { withLibraries: true }));
 
 test('lends the same batches in every form', (context) =>
   unittest(context, ['test_loader_forms', 'test_loader_dgl'], { withLibraries: true }));

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/check.h"
+#include "core/base/prefetch.h"
 #include "core/draw/negatives.h"
 #include "core/item/item_range.h"
 
@@ -23,6 +24,19 @@ bool RowsAscend(const TopologyView& topology) {
     if (!std::is_sorted(nodes.begin(), nodes.end())) return false;
   }
   return true;
+}
+
+// The place of the first number that is not below `wanted`, of ascending ones. Steps are chosen
+// without a branch, which half of the time would be predicted wrong.
+size_t FirstNotBelow(std::span<const uint32_t> numbers, uint32_t wanted) {
+  size_t begin = 0;
+  size_t count = numbers.size();
+  while (count > 1) {
+    const size_t half = count / 2;
+    begin += numbers[begin + half - 1] < wanted ? half : 0;
+    count -= half;
+  }
+  return count == 1 && numbers[begin] < wanted ? begin + 1 : begin;
 }
 
 }  // namespace
@@ -231,7 +245,22 @@ void LinkSeeds::FindSkips() {
   skip_places_.clear();
   if (options_.exclude == LinkExclusion::kNone) return;
   skips_.clear();
+  // A search begins in the middle of a row, whose bounds lie elsewhere: both are asked for ahead.
+  constexpr uint32_t kBoundsAhead = 16;
+  constexpr uint32_t kMiddleAhead = 8;
+  const PrefetchLevel level = BestPrefetchLevel();
+  const auto ask_bounds = [&](uint32_t node) { Prefetch(level, &topology_.indptr[node]); };
+  const auto ask_middle = [&](uint32_t node) {
+    const uint64_t middle = (topology_.indptr[node] + topology_.indptr[node + 1]) / 2;
+    Prefetch(level, topology_.indices.data() + middle);
+  };
   for (uint32_t i = 0; i < num_pairs_; ++i) {
+    if (i + kBoundsAhead < num_pairs_) {
+      ask_bounds(end_nodes_[i + kBoundsAhead]);
+      ask_bounds(end_nodes_[num_pairs_ + i + kBoundsAhead]);
+      ask_middle(end_nodes_[i + kMiddleAhead]);
+      ask_middle(end_nodes_[num_pairs_ + i + kMiddleAhead]);
+    }
     const uint32_t source = end_nodes_[i];
     const uint32_t destination = end_nodes_[num_pairs_ + i];
     AddSkip(end_rows_[num_pairs_ + i], destination, source);
@@ -263,10 +292,10 @@ void LinkSeeds::AddSkip(uint32_t row, uint32_t destination, uint32_t source) {
       skips_.push_back({row, 1, static_cast<uint64_t>(at - neighbours.begin())});
     }
   }
-  const auto equal = std::equal_range(neighbours.begin(), neighbours.end(), source);
-  if (equal.first == equal.second) return;
-  skips_.push_back({row, static_cast<uint32_t>(equal.second - equal.first),
-                    static_cast<uint64_t>(equal.first - neighbours.begin())});
+  const size_t first = FirstNotBelow(neighbours, source);
+  size_t end = first;
+  while (end < neighbours.size() && neighbours[end] == source) ++end;
+  if (end > first) skips_.push_back({row, static_cast<uint32_t>(end - first), first});
 }
 
 }  // namespace gnnd

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gnnd.buffers import Buffers
 from gnnd.errors import missing
 from gnnd.geometric import torch_of
 from gnnd.items import LinkItems
@@ -37,6 +38,7 @@ class Shape:
         self._numbers = numbers
         self._links = links
         self._torch = torch_of("gnnd.loader()")
+        self._buffers = Buffers()
         self._pins = bool(pin_memory) and self._torch.cuda.is_available()
 
     def made(self, reader: Reader, batch: Batch, source: Source) -> Any:
@@ -114,7 +116,9 @@ class Shape:
         )
 
     def _empty(self, shape: tuple[int, ...], kind: Any) -> Any:
-        return self._torch.empty(shape, dtype=kind, pin_memory=self._pins)
+        if self._pins:
+            return self._torch.empty(shape, dtype=kind, pin_memory=True)
+        return self._buffers.empty(shape, kind)
 
     def _hop(self, reader: Reader, batch: Batch, hop: int, table: int | None) -> _Rows:
         sizes = batch.hops[hop]
