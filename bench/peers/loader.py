@@ -1,24 +1,29 @@
 #!/usr/bin/env python3
 """Batches with features into a training process: gnnd.loader beside torch_geometric's, DGL's and
-GraphBolt's.
+GraphBolt's, and gnnd.link_loader beside LinkNeighborLoader and GraphBolt's links.
 
-usage: loader.py GRAPH [--fanouts 15,10,5] [--batch 1024] [--threads 2] [--rounds 3] [--hidden 256]
-                 [--workers 0,1,2] [--ours gnnd,gnnd-layers,gnnd-blocks,gnnd-ranks]
+usage: loader.py GRAPH [--items nodes|links] [--fanouts 15,10,5] [--batch 1024] [--threads 2]
+                 [--rounds 3] [--hidden 256] [--workers 0,1,2] [--batches N]
+                 [--ours gnnd,gnnd-layers,gnnd-blocks,gnnd-ranks]
                  [--peers pyg,dgl,dgl-i32,graphbolt-i32] [--only load|train]
+                 [--memory tuned|default]
 
-Contestants work in turns on one machine, in rounds whose order rotates. A row is an epoch: batches
-a second where nothing is done with a batch, and the seconds of an epoch that trains SAGEConv layers
-on it: torch_geometric's over edge_index and over form="layers" (`gnnd`, `gnnd-layers`), DGL's over
-form="blocks" in the peers' environment (`gnnd-blocks`), each peer's own; `pyg` has the net of
-`gnnd`, which runs each layer over the hops that are wanted. `gnnd-ranks` are two processes that
-share a loader: batches of both a second, no training. Processor time is that of all processes of
-a contestant, and the figure to look at where others use the machine. Peers run with each number of worker
-processes; the best counts. Peer `pyg` needs pyg-lib (setup.sh). Ratios are medians over rounds of
-the first contestant's figure and the other's in the same round.
+Contestants work in turns on one machine, in rounds whose order rotates. A row is an epoch, or so
+many batches of it: batches a second where nothing is done with a batch (a few before them are not
+counted: those that were made while others had their turn), and the seconds of an epoch that trains
+SAGEConv layers on it: torch_geometric's over edge_index and over form="layers" (`gnnd`,
+`gnnd-layers`), DGL's over form="blocks" in the peers' environment (`gnnd-blocks`), each peer's own;
+`pyg` has the net of `gnnd`, which runs each layer over the hops that are wanted. `gnnd-ranks` are
+two processes that share a loader: batches of both a second, no training. Processor time is that of
+all processes of a contestant, and the figure to look at where others use the machine. Peers run
+with each number of worker processes; the best counts. All have served.py's malloc, or with
+`--memory default` the one that is installed. Peer `pyg` needs pyg-lib (setup.sh). Ratios are
+medians over rounds of the first contestant's figure and the other's in the same round.
 
 As `loader.py --contestant …` it is one of them. One JSON line each in build/bench/loader.jsonl.
 """
 import argparse
+import functools
 import importlib
 import json
 import os
@@ -28,26 +33,14 @@ import time
 
 import graphs
 import served
+from items import ITEMS
 
 # Of a row's figures.
 UNITS = {'batches_per_s': 'batches/s', 'processor_ms': 'ms of processor time a batch',
-         'epoch_s': 's an epoch', 'epoch_processor_s': 's of processor time an epoch'}
-PACKAGE = os.path.join(served.ROOT, 'build', 'bench', 'python')
-
-
-def gnnd_batches(data, fanouts, batch_size, workers, form):
-    import gnnd
-    import torch
-    from torch_geometric.data import Data
-
-    destinations = torch.repeat_interleave(torch.arange(len(data.indptr) - 1), data.indptr.diff())
-    graph = Data(x=data.features, y=data.labels,
-                 edge_index=torch.stack([data.indices, destinations]))
-    loader = gnnd.loader(graph, fanouts, batch_size=batch_size, shuffle=True,
-                         input_nodes=data.splits['train'], num_workers=workers, form=form)
-    while True:
-        for batch in loader:
-            yield batch.x, batch, batch.y[:batch.batch_size]
+         'nodes': 'nodes a batch', 'epoch_s': 's an epoch',
+         'epoch_processor_s': 's of processor time an epoch'}
+# Batches that loaders may have ready when their turn begins, at most.
+READY = 16
 
 
 def daemon_with(data, workers):
@@ -86,9 +79,7 @@ def second_rank(address, job, options):
     loader = of_rank(gnnd.connect(address), json.loads(options), 1, job)
     print('ready', flush=True)
     for _ in sys.stdin:
-        for batch in loader:
-            assert len(batch.x) > 0
-        print('done', flush=True)
+        print(sum(len(batch.x) for batch in loader), flush=True)
 
 
 def gnnd_ranks(data, fanouts, batch_size, threads):
@@ -104,18 +95,19 @@ def gnnd_ranks(data, fanouts, batch_size, threads):
 
     def epoch_of_both():
         print(file=other.stdin, flush=True)
-        for batch in loader:
-            assert len(batch.x) > 0
-        assert other.stdout.readline() == 'done\n'
+        nodes = sum(len(batch.x) for batch in loader)
+        return nodes + int(other.stdout.readline())
 
     return lambda _: timed(epoch_of_both, len(loader))
 
 
-def timed(epoch, batches):
+def timed(load, batches):
+    """`load()` says how many nodes its batches had."""
     begin, processor = time.perf_counter(), served.processor_seconds()
-    epoch()
+    nodes = load()
     return {'batches_per_s': batches / (time.perf_counter() - begin),
-            'processor_ms': (served.processor_seconds() - processor) / batches * 1e3}
+            'processor_ms': (served.processor_seconds() - processor) / batches * 1e3,
+            'nodes': nodes / batches}
 
 
 def gnnd_net(dims, dropout):
@@ -152,45 +144,50 @@ def gnnd_net(dims, dropout):
     return Net()
 
 
-def contend(peer, folder, fanouts, batch_size, threads, workers, hidden):
+def contend(peer, items, folder, options):
     import epoch
     import torch
 
-    torch.set_num_threads(threads)
-    data = epoch.Data(folder, peer.endswith('-i32'))
-    dims = [data.features.shape[1], *[hidden] * (len(fanouts) - 1), data.classes]
+    fanouts, batch_size, workers = options.fanouts, options.batch, options.workers
+    torch.set_num_threads(options.threads)
+    data = items.data(folder, peer.endswith('-i32'))
     if peer == 'gnnd-ranks':
-        answer = gnnd_ranks(data, fanouts, batch_size, threads)
+        answer = gnnd_ranks(data, fanouts, batch_size, options.threads)
         answer(['load'])
         served.serve({'peer': peer}, answer)
         return
+    make = gnnd_net
     if peer in ('gnnd', 'gnnd-layers'):
         form = 'layers' if peer.endswith('layers') else 'pyg'
-        batches, make = gnnd_batches(data, fanouts, batch_size, workers, form), gnnd_net
+        batches = items.ours(data, fanouts, batch_size, workers, form)
     elif peer == 'gnnd-blocks':
         import epoch_dgl
         batches, make = gnnd_blocks(data, fanouts, batch_size, workers), epoch_dgl.Net
     else:
-        side = importlib.import_module('epoch_pyg' if peer.startswith('pyg') else 'epoch_dgl')
-        batches = side.LOADERS[peer](data, fanouts, batch_size, workers)
-        make = gnnd_net if peer == 'pyg' else side.Net
-    per_epoch = -(-len(data.splits['train']) // batch_size)
-    net = make(dims, epoch.DROPOUT)
+        batches = items.theirs(peer, data, fanouts, batch_size, workers)
+        if peer != 'pyg':
+            make = importlib.import_module('epoch_dgl').Net
+    counted = options.batches or -(-items.number(data) // batch_size)
 
     def answer(words):
         if words[0] == 'train':
-            processor = served.processor_seconds()
-            seconds = epoch.train(net, batches, None, per_epoch, 1)['epoch_s'][0]
+            dims = [data.features.shape[1], *[options.hidden] * (len(fanouts) - 1), data.classes]
+            net, processor = make(dims, epoch.DROPOUT), served.processor_seconds()
+            seconds = epoch.train(net, batches, None, counted, 1)['epoch_s'][0]
             return {'epoch_s': seconds, 'epoch_processor_s': served.processor_seconds() - processor}
-        return timed(load, per_epoch)
+        load(READY)
+        return timed(lambda: load(counted), counted)
 
-    def load():
-        for _ in range(per_epoch):
+    def load(number):
+        nodes = 0
+        for _ in range(number):
             x, _, labels = next(batches)
             assert len(x) >= len(labels) > 0
+            nodes += len(x)
+        return nodes
 
     # What a loader starts or makes at first is no part of an epoch.
-    answer(['load'])
+    load(READY)
     served.serve({'peer': peer}, answer)
 
 
@@ -200,21 +197,28 @@ def python_of(peer):
     return served.peer_python('pyg' if peer.startswith('pyg') else 'dgl')
 
 
-def environment_of(peer):
+@functools.cache
+def installed():
+    """The package as it is now."""
+    folder = os.path.join(served.ROOT, 'build', 'bench', 'python')
+    subprocess.run([os.path.join(served.ROOT, '.venv', 'bin', 'python'), '-m', 'pip', 'install',
+                    '--quiet', '--no-deps', '--no-index', '--upgrade', '--find-links',
+                    os.path.join(served.ROOT, '.cache', 'python-wheels'), '--target', folder,
+                    os.path.join(served.ROOT, 'src', 'python')], check=True)
+    return folder
+
+
+def environment_of(peer, memory):
+    kept = served.TUNED if memory == 'tuned' else {}
     if not peer.startswith('gnnd'):
-        return served.TUNED
+        return kept
     libraries = subprocess.run(
         [os.path.join(served.ROOT, '.venv', 'bin', 'python'), '-c',
          'import sysconfig; print(sysconfig.get_path("purelib"))'],
         check=True, capture_output=True, text=True).stdout.strip()
-    if not os.path.isdir(PACKAGE):
-        subprocess.run([os.path.join(served.ROOT, '.venv', 'bin', 'python'), '-m', 'pip', 'install',
-                        '--quiet', '--no-deps', '--no-index', '--find-links',
-                        os.path.join(served.ROOT, '.cache', 'python-wheels'), '--target', PACKAGE,
-                        os.path.join(served.ROOT, 'src', 'python')], check=True)
     own = [] if peer == 'gnnd-blocks' else [os.path.join(served.ROOT, '.cache', 'pyg'), libraries]
-    path = [PACKAGE, *own]
-    return {**served.TUNED, 'PYTHONPATH': ':'.join(path),
+    path = [installed(), *own]
+    return {**kept, 'PYTHONPATH': ':'.join(path),
             'GNND_COMMAND': f"node {os.path.join(served.ROOT, 'dist', 'main.js')}",
             'GNND_READER': os.path.join(served.ROOT, 'build', 'native', 'gnnd_reader.so')}
 
@@ -225,24 +229,25 @@ def contestants_of(options, folder):
     theirs = [(peer, workers) for peer in options.peers.split(',') if peer
               for workers in map(int, options.workers.split(','))]
     for peer, workers in ours + theirs:
-        command = [python_of(peer), os.path.abspath(__file__), '--contestant', peer, folder,
-                   options.fanouts, str(options.batch), str(options.threads), str(workers),
-                   str(options.hidden)]
+        told = json.dumps({**vars(options), 'workers': workers,
+                           'fanouts': [int(each) for each in options.fanouts.split(',')]})
+        command = [python_of(peer), os.path.abspath(__file__), '--contestant', peer, folder, told]
         made.append(served.Contestant(f'{peer} {workers}', command, options.threads,
-                                      environment_of(peer)))
+                                      environment_of(peer, options.memory)))
     return made
 
 
 def line_of(contestant, first, options, folder):
     """Medians over rounds, and of the ratios to the first contestant's in the same round."""
-    line = {'loader': contestant.name, 'graph': os.path.basename(folder),
-            'fanouts': options.fanouts, 'batch': options.batch, 'threads': options.threads}
+    line = {'loader': contestant.name, 'graph': os.path.basename(folder), 'items': options.items,
+            'fanouts': options.fanouts, 'batch': options.batch, 'threads': options.threads,
+            'memory': options.memory}
     for key in UNITS:
         values = [answer[key] for answer in contestant.answers if key in answer]
         if not values:
             continue
         line[key] = round(served.median(values), 3)
-        line[f'{key}_range'] = [round(min(values), 3), round(max(values), 3)]
+        line[f'{key}_rounds'] = [round(value, 3) for value in values]
         own = [answer[key] for answer in first.answers if key in answer]
         if len(own) == len(values):
             ratios = [one / other if key == 'batches_per_s' else other / one
@@ -254,17 +259,23 @@ def line_of(contestant, first, options, folder):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument('graph')
-    parser.add_argument('--fanouts', default='15,10,5')
-    parser.add_argument('--peers', default='pyg,dgl,dgl-i32,graphbolt-i32')
-    parser.add_argument('--ours', default='gnnd,gnnd-layers,gnnd-blocks,gnnd-ranks')
+    parser.add_argument('--items', choices=tuple(ITEMS), default='nodes')
+    for name in ('fanouts', 'peers', 'ours'):
+        parser.add_argument(f'--{name}')
     parser.add_argument('--workers', default='0,1,2')
     parser.add_argument('--only', choices=('load', 'train'))
+    parser.add_argument('--batches', type=int)
+    parser.add_argument('--memory', choices=('tuned', 'default'), default='tuned')
     for name, value in (('batch', 1024), ('threads', 2), ('rounds', 3), ('hidden', 256)):
         parser.add_argument(f'--{name}', type=int, default=value)
     options = parser.parse_args()
+    items = ITEMS[options.items]
+    for name, value in items.DEFAULTS.items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
     folder = options.graph if os.path.isdir(options.graph) else graphs.folder_of(options.graph)
     contestants = served.start(contestants_of(options, folder))
-    works = [options.only] if options.only else ['load', 'train']
+    works = [options.only] if options.only else items.WORKS
     for number in range(options.rounds):
         turn = number % len(contestants)
         for contestant in contestants[turn:] + contestants[:turn]:
@@ -287,8 +298,8 @@ if __name__ == '__main__':
     if sys.argv[1:2] == ['--second-rank']:
         second_rank(*sys.argv[2:])
     elif '--contestant' in sys.argv:
-        name, where, drawn, *numbers = sys.argv[2:]
-        size, cores, helpers, width = map(int, numbers)
-        contend(name, where, [int(each) for each in drawn.split(',')], size, cores, helpers, width)
+        name, where, told = sys.argv[2:]
+        given = argparse.Namespace(**json.loads(told))
+        contend(name, ITEMS[given.items], where, given)
     else:
         main()
