@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 
 // Processes that benchmarks talk to, and a daemon of their own.
 
-const answerTimeoutMs = 180_000;
+const answerTimeoutMs = 900_000;
 
 /** What a command prints, trimmed; throws with its errors when it fails. */
 export function output(command, args) {
@@ -145,6 +145,33 @@ export class Daemon {
     const job = JSON.parse(this.gnnctl('job', 'get', id, '--output', 'json'));
     if (job.state !== 'JOB_STATE_SUCCEEDED') throw new Error(`${id}: ${job.state} ${job.message}`);
     return job;
+  }
+
+  /** What the job has taken so far, all executors; null before and after, when it has no series. */
+  async look() {
+    // A kept connection may have been closed while gnnctl held up this process.
+    const headers = { connection: 'close' };
+    const text = await (await fetch(`http://${this.metrics}/metrics`, { headers })).text();
+    const sum = (series) =>
+      [...text.matchAll(series)].reduce((total, [, value]) => total + Number(value), 0);
+    const finished = sum(/^gnnd_epochs_total\{[^}]*\} (\S+)/gm);
+    if (finished === 0) return null;
+    return { finished, cpu: sum(/^gnnd_executor_cpu_seconds_total\{[^}]*\} (\S+)/gm) };
+  }
+
+  /** The same as create and a wait, with looks at it meanwhile; the job that SUCCEEDED. */
+  async watched(folder, id, spec) {
+    this.create(folder, id, spec);
+    const wait = this.command('job', 'wait', id, '--quiet');
+    const waiting = spawn(process.execPath, wait, { stdio: 'ignore' });
+    let ended = false;
+    const end = new Promise((done) => waiting.once('exit', done)).then(() => (ended = true));
+    const looks = [];
+    while (!ended) {
+      looks.push(await this.look());
+      await Promise.race([end, new Promise((done) => setTimeout(done, 100))]);
+    }
+    return { job: this.succeeded(id), looks: looks.filter((look) => look !== null) };
   }
 
   async end() {

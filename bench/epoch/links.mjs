@@ -10,9 +10,10 @@
 // training links (the share of the split follows from that), with no evaluation but one among 10
 // negatives at the end. Peers (bench/peers/links_peer.py): the same links, in turns, `batches`
 // batches a round with two threads in one process and with a thread beside a worker; what an epoch
-// takes follows from the mean of a batch. gnnd keeps a batch's own links out of its messages, and
-// so does GraphBolt; torch_geometric leaves them in. One JSON line a contestant in
-// build/bench/epoch-links.jsonl.
+// takes follows from the mean of a batch. Processor time, of all of a contestant's processes, is
+// what to look at where others use the machine: turns of this length meet different ones. gnnd
+// keeps a batch's own links out of its messages, and so does GraphBolt; torch_geometric leaves them
+// in. One JSON line a contestant in build/bench/epoch-links.jsonl.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -63,6 +64,12 @@ function epochSeconds({ epochs }) {
   return seconds.length === 0 ? Number(durationMs) / 1000 : Math.max(...seconds);
 }
 
+/** Seconds of processor time between the ends of a job's first epoch and of its second. */
+function epochProcessor(looks) {
+  const [first, second] = [1, 2].map((epoch) => looks.find(({ finished }) => finished === epoch));
+  return second === undefined ? null : second.cpu - first.cpu;
+}
+
 class Peer {
   constructor(peer, dataset, links, workers) {
     const threads = workers === 0 ? 2 : 1;
@@ -72,12 +79,16 @@ class Peer {
     this.child = peerLoop(peer, script, threads);
     this.run = [];
     this.load = [];
+    this.processor = [];
   }
 
   async round() {
     for (const what of ['load', 'run']) {
-      const { seconds } = await this.child.ask(`${what} ${options.batches}`);
+      const { seconds, processor_s: processor } = await this.child.ask(
+        `${what} ${options.batches}`,
+      );
       this[what].push(mean(seconds));
+      if (what === 'run') this.processor.push(processor / seconds.length);
     }
   }
 }
@@ -95,8 +106,13 @@ async function main() {
     const { undirected } = told('import.json');
     const pairs = undirected ? edges / 2 : edges;
     const testShare = Math.min(0.998, Math.max(0.001, 0.999 - Number(options.links) / pairs));
-    // Makes the graph of messages, which all later jobs share.
-    daemon.train(folder, 'warm', specOf(1, testShare));
+    // Makes the graph of messages, which all later jobs share, by as little training as there is.
+    daemon.train(folder, 'warm', {
+      ...specOf(1, testShare),
+      model: { type: 'GRAPHSAGE', hidden_dim: 8 },
+      sampling: { fanouts: [1] },
+      training: { epochs: 1, batch_size: 16_384, random_seed: 1 },
+    });
     const features = join(folder, 'state', 'cache', 'features');
     const links = join(
       features,
@@ -109,11 +125,16 @@ async function main() {
     }
     for (const peer of peers) facts = await peer.child.next();
     for (let round = 1; round <= Number(options.rounds); round += 1) {
-      ours.push(epochSeconds(daemon.train(folder, `round-${round}`, specOf(round, testShare))));
+      const { job, looks } = await daemon.watched(
+        folder,
+        `round-${round}`,
+        specOf(round, testShare),
+      );
+      ours.push({ seconds: epochSeconds(job), processor: epochProcessor(looks) });
       for (const peer of round % 2 === 0 ? [...peers].reverse() : peers) await peer.round();
     }
     const count = facts?.links ?? Math.round(pairs * (0.999 - testShare));
-    report(median(ours), peers, count);
+    report(ours, peers, count);
   } finally {
     for (const peer of peers) await peer.child.end();
     await daemon.end();
@@ -124,17 +145,33 @@ async function main() {
 function report(ours, peers, links) {
   const batches = Math.ceil(links / batchSize);
   const row = { dataset: options.dataset, links, batches };
-  const lines = [record('epoch-links', { ...row, name: 'gnnd', epoch_s: ours })];
-  for (const { name, run, load } of peers) {
-    const [epoch, loading] = [run, load].map((seconds) => median(seconds) * batches);
-    const ratio = epoch / ours;
-    lines.push(record('epoch-links', { ...row, name, epoch_s: epoch, load_s: loading, ratio }));
+  const epoch = ours.map(({ seconds }) => seconds);
+  const processor = ours.map((each) => each.processor);
+  const own = { epoch_s: median(epoch), processor_s: median(processor), rounds: epoch };
+  const lines = [record('epoch-links', { ...row, name: 'gnnd', ...own })];
+  for (const peer of peers) {
+    const [whole, loading, spent] = [peer.run, peer.load, peer.processor].map((seconds) =>
+      seconds.map((each) => each * batches),
+    );
+    const measured = {
+      ...{ epoch_s: median(whole), load_s: median(loading), processor_s: median(spent) },
+      ...{ rounds: whole, load_rounds: loading, processor_rounds: spent },
+      ratio: median(whole.map((seconds, round) => seconds / epoch[round])),
+      processor_ratio: median(spent.map((seconds, round) => seconds / processor[round])),
+    };
+    lines.push(record('epoch-links', { ...row, name: peer.name, ...measured }));
   }
   process.stdout.write(`${links} links, ${batches} batches of ${batchSize}\n`);
-  for (const { name, epoch_s: epoch, load_s: load, ratio } of lines) {
-    const loads = load === undefined ? '' : `, ${load.toFixed(1)} s of it batches with features`;
-    const beside = ratio === undefined ? '' : `, ${ratio.toFixed(2)} × gnnd's`;
-    process.stdout.write(`${name.padEnd(32)} epoch ${epoch.toFixed(1)} s${loads}${beside}\n`);
+  for (const line of lines) {
+    const of = (key) => line[key].toFixed(1);
+    const loads =
+      line.load_s === undefined ? '' : `, ${of('load_s')} s of it batches with features`;
+    const beside =
+      line.ratio === undefined
+        ? ''
+        : `; ${line.ratio.toFixed(2)} and ${line.processor_ratio.toFixed(2)} × gnnd's`;
+    const times = `epoch ${of('epoch_s')} s, ${of('processor_s')} s of processor time`;
+    process.stdout.write(`${line.name.padEnd(32)} ${times}${loads}${beside}\n`);
   }
 }
 

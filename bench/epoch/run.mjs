@@ -24,7 +24,6 @@
 // exact evaluation by peers' blocks does not fit there (`evaluation` compares those); nor do peers
 // run with a worker there.
 // One JSON line per contestant in build/bench/epoch.jsonl.
-import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -57,18 +56,6 @@ class WatchedDaemon extends Daemon {
     if (this.child !== undefined) return;
     await super.start(folder, Number(options.devices));
     this.gnnctl('dataset', 'import', '--id', 'graph', '--quiet', dataset);
-  }
-
-  /** What the job has taken so far, all executors; null before and after, when it has no series. */
-  async look() {
-    // A kept connection may have been closed while gnnctl held up this process.
-    const headers = { connection: 'close' };
-    const text = await (await fetch(`http://${this.metrics}/metrics`, { headers })).text();
-    const sum = (series) =>
-      [...text.matchAll(series)].reduce((total, [, value]) => total + Number(value), 0);
-    const finished = sum(/^gnnd_epochs_total\{[^}]*\} (\S+)/gm);
-    if (finished === 0) return null;
-    return { finished, cpu: sum(/^gnnd_executor_cpu_seconds_total\{[^}]*\} (\S+)/gm) };
   }
 
   /** Once, though every mode ends it: a second signal would cut its orderly end short. */
@@ -119,17 +106,8 @@ class Gnnd {
       resources: { devices: Number(options.devices) },
     };
     if (options.staleness !== undefined) spec.training.staleness = Number(options.staleness);
-    daemon.create(folder, id, spec);
-    const wait = daemon.command('job', 'wait', id, '--quiet');
-    const waiting = spawn(process.execPath, wait, { stdio: 'ignore' });
-    let ended = false;
-    const end = new Promise((done) => waiting.once('exit', done)).then(() => (ended = true));
-    const looks = [];
-    while (!ended) {
-      looks.push(await daemon.look());
-      await Promise.race([end, new Promise((done) => setTimeout(done, 100))]);
-    }
-    return { job: daemon.succeeded(id), cpu: processorSeconds(looks) };
+    const { job, looks } = await daemon.watched(folder, id, spec);
+    return { job, cpu: processorSeconds(looks) };
   }
 
   end() {
@@ -139,8 +117,7 @@ class Gnnd {
 
 /** Processor seconds of an epoch; null where all passed between two looks at them. */
 function processorSeconds(looks) {
-  const seen = looks.filter((look) => look !== null);
-  const [first, last] = [seen[0], seen.at(-1)];
+  const [first, last] = [looks[0], looks.at(-1)];
   const passed = (last?.finished ?? 0) - (first?.finished ?? 0);
   const seconds = (last?.cpu ?? 0) - (first?.cpu ?? 0);
   return passed === 0 || seconds === 0 ? null : seconds / passed;
