@@ -69,6 +69,7 @@ export type JobSpecInput = Optional<AnySpec>;
 export type SpecDraft = Mutable<AnySpec>;
 
 export type ModelType = JobSpec['model']['type'];
+export type LrScheduleType = JobSpec['training']['lrSchedule']['type'];
 export type DatasetTask = JobSpec['inference']['task'];
 
 /** A file of the user's that executors load: by its path, frozen by its digest (hex). */

@@ -1,12 +1,12 @@
 import { counted } from './counted.ts';
-import type { JobSpec, JobSpecInput, ModelType, SpecDraft } from './job-spec.ts';
+import type { JobSpec, JobSpecInput, LrScheduleType, ModelType, SpecDraft } from './job-spec.ts';
 import { reads } from './spec-parts.ts';
 import { areRareWords, areSparse, fewText, type RareFacts } from './standardize.ts';
 
 /**
- * How many epochs a job trains, at what learning rate and weight decay, where it leaves that open
- * (decisions 0120 and 0126). What a model has learnt goes by its steps: an epoch of a graph with
- * 140 training nodes is one step, and ten of the usual size leave most unlearnt.
+ * How many epochs a job trains, at what learning rate, weight decay and dropout, where it leaves
+ * that open (decisions 0120, 0126 and 0134). What a model has learnt goes by its steps: an epoch of
+ * a graph with 140 training nodes is one step, and ten of the usual size leave most unlearnt.
  */
 
 /** Learning rate where an epoch has many batches. */
@@ -27,8 +27,14 @@ const rareWordsDecay = 5e-4;
 const decayedModels: ReadonlySet<ModelType> = new Set(['GRAPHSAGE', 'GCN', 'SGC']);
 /** An epoch has many batches from here on; more than one a step begin here, too (0108). */
 const manyBatches = 32;
+/** Share of hidden activations that is dropped. */
+const usualDropout = 0.5;
+/** From so many links a column of features on nothing is dropped: none is learnt by heart. */
+const manyLinksPerColumn = 500;
 /** Epochs of a job: as many as have so many batches together, within these bounds. */
 const enoughBatches = 400;
+/** The same of links, which are told apart long after classes are (decision 0134). */
+const enoughBatchesOfLinks = 2000;
 const leastEpochs = 10;
 const mostEpochs = 100;
 
@@ -55,7 +61,8 @@ export function automaticEpochs(spec: Facts, items: number | null): Choice<numbe
   const { warmupEpochs } = spec.training.lrSchedule;
   const least = Math.max(leastEpochs, warmupEpochs);
   if (batches === null) return { value: least, why: 'it is not known what an epoch has' };
-  const enough = Math.min(mostEpochs, Math.ceil(enoughBatches / batches));
+  const together = reads(spec, 'links.negatives') ? enoughBatchesOfLinks : enoughBatches;
+  const enough = Math.min(mostEpochs, Math.ceil(together / batches));
   const what = `an epoch has ${counted(batches, 'batch', 'batches')}`;
   return { value: Math.max(least, enough), why: what };
 }
@@ -85,6 +92,21 @@ function rateOfLinks({ model, features }: Facts, columns: RareFacts['columns']):
     : { value: usualRate, why: 'links are learnt from standardised or dense features' };
 }
 
+/** Whether a job learns links by the model with which that was measured (decision 0134). */
+const learnsLinks = (spec: Facts) =>
+  reads(spec, 'training') && reads(spec, 'links.negatives') && spec.model.type === 'GRAPHSAGE';
+
+/**
+ * How the rate goes on: down to 0 of links, whose small steps at the end order what large ones have
+ * told apart. Not where a job may end early, for a schedule counts epochs that never come.
+ */
+export function automaticSchedule(spec: Facts): Choice<LrScheduleType> {
+  if (!learnsLinks(spec)) return { value: 'CONSTANT', why: '' };
+  return spec.training.earlyStop.patienceEpochs > 0
+    ? { value: 'CONSTANT', why: 'the job may end early' }
+    : { value: 'COSINE', why: 'small steps at the end rank links better' };
+}
+
 /** The weight decay of a job; columns that the rule of standardising calls rare words want one. */
 export function automaticDecay(spec: Facts, facts: RareFacts): Choice<number> {
   const isOfNodes = reads(spec, 'training') && reads(spec, 'labels');
@@ -93,12 +115,39 @@ export function automaticDecay(spec: Facts, facts: RareFacts): Choice<number> {
   return { value: rareWordsDecay, why: fewText(facts) };
 }
 
+/** The dropout of a model's hidden layers: none where links are many for their features. */
+export function automaticDropout(spec: Facts, { items, columns }: ScheduleFacts): Choice<number> {
+  const varying = columns?.varying ?? 0;
+  if (!learnsLinks(spec) || items === null || varying === 0)
+    return { value: usualDropout, why: '' };
+  const why = `an epoch has ${counted(items, 'link')} for ${counted(varying, 'column')}`;
+  return { value: items >= manyLinksPerColumn * varying ? 0 : usualDropout, why };
+}
+
+/** What is chosen for links alone: null is what was asked for. */
+function partsOfLinks(given: JobSpecInput, spec: JobSpec, facts: ScheduleFacts): readonly Part[] {
+  const { model, training } = spec;
+  const asked = given.training?.lrSchedule?.type;
+  return [
+    [
+      `schedule ${training.lrSchedule.type}`,
+      asked === undefined ? automaticSchedule(spec).why : null,
+    ],
+    [
+      `dropout ${model.dropout}`,
+      given.model?.dropout === undefined ? automaticDropout(spec, facts).why : null,
+    ],
+  ];
+}
+
+type Part = readonly [what: string, why: string | null];
+
 /** How all of that came about in a job, for people; empty where nothing is trained. */
 export function scheduleText(given: JobSpecInput, spec: JobSpec, facts: ScheduleFacts): string {
   if (!reads(spec, 'training')) return '';
   const { epochs, optimizer } = spec.training;
   const asked = given.training?.optimizer ?? {};
-  const parts = [
+  const parts: readonly Part[] = [
     [
       counted(epochs, 'epoch'),
       given.training?.epochs === undefined ? automaticEpochs(spec, facts.items).why : null,
@@ -111,7 +160,8 @@ export function scheduleText(given: JobSpecInput, spec: JobSpec, facts: Schedule
       `weight decay ${optimizer.weightDecay}`,
       asked.weightDecay === undefined ? automaticDecay(spec, facts).why : null,
     ],
-  ] as const;
+    ...(learnsLinks(spec) ? partsOfLinks(given, spec, facts) : []),
+  ];
   return parts
     .filter(([, why]) => why !== '')
     .map(([what, why]) => (why === null ? `${what}, as asked for` : `${what}, chosen: ${why}`))

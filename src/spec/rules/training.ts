@@ -1,7 +1,13 @@
 import { automaticSteps } from '../batches-per-step.ts';
 import type { DatasetTask } from '../job-spec.ts';
 import { itemsOf, knownOf } from '../learnt.ts';
-import { automaticDecay, automaticEpochs, automaticRate } from '../schedule.ts';
+import {
+  automaticDecay,
+  automaticDropout,
+  automaticEpochs,
+  automaticRate,
+  automaticSchedule,
+} from '../schedule.ts';
 import { show } from '../spec-checker.ts';
 import { rangeOf } from '../spec-fields.ts';
 import { reads } from '../spec-parts.ts';
@@ -31,7 +37,7 @@ export const trainingRule: Rule = (spec, { check, given, context }) => {
   }
 };
 
-/** How long and at what rate a job trains where that is left open; after the size of batches. */
+/** How long and how a job trains where that is left open; after the size of batches. */
 export const scheduleRule: Rule = (spec, { check, given, context }) => {
   const { training } = spec;
   const items = itemsOf(spec, context);
@@ -42,9 +48,18 @@ export const scheduleRule: Rule = (spec, { check, given, context }) => {
   if (learningRate === undefined || check.failed('spec.training.optimizer.learning_rate')) {
     training.optimizer.learningRate = automaticRate(spec, { ...context, items }).value;
   }
+  const { lrSchedule } = training;
+  const asked = given.training?.lrSchedule?.type;
+  if (asked === undefined || check.failed('spec.training.lr_schedule.type')) {
+    lrSchedule.type = automaticSchedule(spec).value;
+  }
   const { weightDecay } = given.training?.optimizer ?? {};
   if (weightDecay === undefined || check.failed('spec.training.optimizer.weight_decay')) {
     training.optimizer.weightDecay = automaticDecay(spec, context).value;
+  }
+  const isScript = spec.model.type === 'TORCHSCRIPT';
+  if (!isScript && (given.model?.dropout === undefined || check.failed('spec.model.dropout'))) {
+    spec.model.dropout = automaticDropout(spec, { ...context, items }).value;
   }
 };
 

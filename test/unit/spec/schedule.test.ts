@@ -95,8 +95,8 @@ describe('epochs and learning rate that a job leaves open', () => {
       const spec = okOf(resolveJobSpec({ dataset: 'any', task: 'LINKS' }, context));
       return spec.training.epochs;
     };
-    // 34,000 links are 34 batches, 17,000 are 17, and there shall be 400.
-    expect([epochs(false), epochs(true)]).toEqual([12, 24]);
+    // 34,000 links are 34 batches, 17,000 are 17, and there shall be 2,000.
+    expect([epochs(false), epochs(true)]).toEqual([59, 100]);
   });
 
   it('go by the features where links are learnt', () => {
@@ -118,6 +118,35 @@ describe('epochs and learning rate that a job leaves open', () => {
     expect(links({ model: { type: 'GCN' } })).toBe(
       'learning rate 0.003, chosen: what links of a GCN want was not measured',
     );
+  });
+
+  it('end with small steps, and without dropout where links are many', () => {
+    const chosen = (columns: number, fields: Omit<JobSpecInput, 'dataset'> = {}) => {
+      const given: JobSpecInput = { dataset: 'any', task: 'LINKS', ...fields };
+      const facts = { columns: { ...words, varying: columns } };
+      const context = contextOf({ numEdges: 80_000, deviceNames: ['cpu:0'], ...facts });
+      const spec = okOf(resolveJobSpec(given, context));
+      expect(resolveJobSpec(spec, context)).toEqual({ ok: spec });
+      const text = scheduleText(given, spec, { trainNodes: null, items: 68_000, ...facts });
+      const { model, training } = spec;
+      return [training.lrSchedule.type, model.dropout, text.split('; ').slice(2).join('; ')];
+    };
+    const cosine = 'schedule COSINE, chosen: small steps at the end rank links better';
+    const of = (columns: number) => `an epoch has 68,000 links for ${columns} columns`;
+    expect(chosen(136)).toEqual(['COSINE', 0, `${cosine}; dropout 0, chosen: ${of(136)}`]);
+    expect(chosen(137)).toEqual(['COSINE', 0.5, `${cosine}; dropout 0.5, chosen: ${of(137)}`]);
+    const asked = {
+      model: { dropout: 0.3 },
+      training: { lrSchedule: { type: 'CONSTANT' } },
+    } as const;
+    const told = 'schedule CONSTANT, as asked for; dropout 0.3, as asked for';
+    expect(chosen(136, asked)).toEqual(['CONSTANT', 0.3, told]);
+    const patient = chosen(137, { training: { earlyStop: { patienceEpochs: 5 } } });
+    expect(patient[0]).toBe('CONSTANT');
+    expect(patient[2]).toContain('schedule CONSTANT, chosen: the job may end early');
+    expect(chosen(136, { model: { type: 'GCN' } })).toEqual(['CONSTANT', 0.5, '']);
+    expect(chosen(136, { task: 'NODES' }).slice(0, 2)).toEqual(['CONSTANT', 0.5]);
+    expect(chosen(136, { task: 'LINK_LABELS' }).slice(0, 2)).toEqual(['CONSTANT', 0.5]);
   });
 
   it('are nothing to tell of a job that trains nothing', () => {
