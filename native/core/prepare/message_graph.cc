@@ -260,7 +260,7 @@ Status WalkInstead(const PositiveWalks& walks, const std::string& folder,
   const NpyArray indptr = GNND_VALUE(open(DatasetFile::kIndptr));
   const NpyArray indices = GNND_VALUE(open(DatasetFile::kIndices));
   const Edges edges{indptr.values<int64_t>(), indices.values<uint32_t>()};
-  counts->train = GNND_VALUE(WriteWalkPositives(edges, walks, PairSorting(), folder));
+  counts->train = GNND_VALUE(WriteWalkPositives(edges, walks, kHeldPairs, folder));
   return Status::Ok();
 }
 

@@ -2,20 +2,22 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "core/base/check.h"
 #include "core/draw/purpose.h"
 #include "core/draw/stream.h"
 #include "core/draw/walk.h"
-#include "core/table/edge_sorter.h"
+#include "core/prepare/key_sorter.h"
 
 namespace gnnd {
 namespace {
+
+// A pair by (destination, source).
+uint64_t PairKey(uint32_t source, uint32_t destination) {
+  return uint64_t{destination} << 32 | source;
+}
 
 // Goes one walk after the other.
 class Walker {
@@ -25,15 +27,16 @@ class Walker {
         walks_(walks),
         stream_(DrawStreamOf({walks.random_seed, kLinkSplitEpoch, 0}, 0, Purpose::kWalk)) {}
 
-  // Adds the pairs of walk `number` from `start`: source, destination of each.
-  void AddPairs(uint32_t start, uint32_t number, std::vector<uint32_t>* pairs) {
+  // Adds the keys of the pairs of walk `number` from `start`.
+  Status AddPairs(uint32_t start, uint32_t number, KeySorter* pairs) {
     Go(start, number);
     for (size_t i = 0; i < visited_.size(); ++i) {
       const size_t end = std::min<size_t>(visited_.size(), i + walks_.window + 1);
       for (size_t j = i + 1; j < end; ++j) {
-        if (visited_[i] != visited_[j]) pairs->insert(pairs->end(), {visited_[j], visited_[i]});
+        if (visited_[i] != visited_[j]) GNND_TRY(pairs->Add(PairKey(visited_[j], visited_[i])));
       }
     }
+    return Status::Ok();
   }
 
  private:
@@ -54,33 +57,6 @@ class Walker {
   std::vector<uint32_t> visited_;
 };
 
-// Writes what the sorter has: its rows are destinations, whose sources are sorted here.
-Status WriteSorted(EdgeSorter& sorter, uint64_t pairs, const std::string& folder) {
-  ArrayFile<uint32_t> file(folder, "links_train.npy");
-  GNND_TRY(file.Create({pairs, 2}));
-  uint32_t destination = 0;
-  int64_t begin = 0;
-  for (;;) {
-    Result<std::optional<EdgeRows>> next = sorter.Next();
-    GNND_TRY(next.status());
-    if (!next->has_value()) return file.Commit();
-    EdgeRows& rows = **next;
-    const int64_t first = begin;
-    for (const int64_t end : rows.ends) {
-      const auto sources =
-          std::span(rows.indices)
-              .subspan(static_cast<size_t>(begin - first), static_cast<size_t>(end - begin));
-      std::sort(sources.begin(), sources.end());
-      for (const uint32_t source : sources) {
-        const uint32_t pair[] = {source, destination};
-        GNND_TRY(file.Append(pair));
-      }
-      begin = end;
-      ++destination;
-    }
-  }
-}
-
 }  // namespace
 
 uint64_t MostWalkPairs(const PositiveWalks& walks) {
@@ -88,8 +64,8 @@ uint64_t MostWalkPairs(const PositiveWalks& walks) {
   return walks.per_node * (window * walks.length - window * (window - 1) / 2);
 }
 
-Result<uint64_t> WriteWalkPositives(const Edges& edges, const PositiveWalks& walks,
-                                    const PairSorting& sorting, const std::string& folder) {
+Result<uint64_t> WriteWalkPositives(const Edges& edges, const PositiveWalks& walks, uint64_t held,
+                                    const std::string& folder) {
   constexpr uint64_t kPairsMax = std::numeric_limits<uint32_t>::max();
   const uint64_t most = MostWalkPairs(walks);
   if (most > kPairsMax / std::max(1U, edges.num_nodes())) {
@@ -98,30 +74,29 @@ Result<uint64_t> WriteWalkPositives(const Edges& edges, const PositiveWalks& wal
                                               std::to_string(edges.num_nodes()) +
                                               " nodes, and items are numbered in 32 bits");
   }
-  EdgeSorterOptions options;
-  options.num_nodes = edges.num_nodes();
-  options.once = options.both_ways = false;
-  options.folder = folder;
-  options.entries_max = sorting.held_pairs;
-  options.memory_bytes_max = sorting.sorted_bytes;
-  const std::unique_ptr<EdgeSorter> sorter = EdgeSorter::Open(std::move(options));
   Walker walker(edges, walks);
-  uint64_t count = 0;
-  std::vector<uint32_t> pairs;
+  KeySorter sorter(folder, held);
   for (uint32_t start = 0; start < edges.num_nodes(); ++start) {
     for (uint32_t number = 0; number < walks.per_node; ++number) {
-      pairs.clear();
-      walker.AddPairs(start, number, &pairs);
-      GNND_CHECK(sorter->Add({pairs, {}, {}, 0}));
-      count += pairs.size() / 2;
-      if (sorter->NumHeld() >= sorting.held_pairs) GNND_TRY(sorter->Settle());
+      GNND_TRY(walker.AddPairs(start, number, &sorter));
     }
   }
+  const uint64_t count = sorter.size();
   if (count == 0) {
     return Status(Code::kInvalidArgument,
                   "walks come to no pair: no node has another as neighbour");
   }
-  GNND_TRY(WriteSorted(*sorter, count, folder));
+  ArrayFile<uint32_t> file(folder, "links_train.npy");
+  GNND_TRY(file.Create({count, 2}));
+  const auto write = [&file](std::span<const uint64_t> keys) {
+    for (const uint64_t key : keys) {
+      const uint32_t pair[] = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
+      GNND_TRY(file.Append(pair));
+    }
+    return Status::Ok();
+  };
+  GNND_TRY(sorter.Drain(write));
+  GNND_TRY(file.Commit());
   return count;
 }
 

@@ -32,17 +32,14 @@ struct PositiveWalks {
 // Most pairs of the walks from one node.
 uint64_t MostWalkPairs(const PositiveWalks& walks);
 
-// What is held while pairs are put in order; more of them go to a file without a name.
-struct PairSorting {
-  uint64_t held_pairs = uint64_t{1} << 22;
-  uint64_t sorted_bytes = uint64_t{1} << 28;
-};
+// Pairs that are held while they are put in order, 8 bytes each.
+inline constexpr uint64_t kHeldPairs = uint64_t{1} << 23;
 
 // Writes the pairs as links_train.npy of `folder`, uint32 [pairs, 2], by (destination, source), and
-// answers how many there are. Takes 8 bytes of disk each, as many again while they are sorted
-// beyond `sorting`, and memory for what that says and the pairs of one 4,096th of the nodes.
-// kInvalidArgument if there are none, or may be 2^32; kIo, kDiskFull.
-Result<uint64_t> WriteWalkPositives(const Edges& edges, const PositiveWalks& walks,
-                                    const PairSorting& sorting, const std::string& folder);
+// answers how many there are. Takes 8 bytes of disk each, as many again while more than `held` are
+// sorted (key_sorter.h), and memory for those. kInvalidArgument if there are none, or may be 2^32;
+// kIo, kDiskFull.
+Result<uint64_t> WriteWalkPositives(const Edges& edges, const PositiveWalks& walks, uint64_t held,
+                                    const std::string& folder);
 
 }  // namespace gnnd
