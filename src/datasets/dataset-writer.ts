@@ -32,12 +32,14 @@ export type ArrayName = keyof typeof arrayTypes;
 
 export const arrayNames = Object.keys(arrayTypes) as readonly ArrayName[];
 
-/** Arrays of datasets with links: uint32 [links, 2]; negatives [links, k] or [pairs, 2]; labels. */
+/** Arrays of datasets with links: uint32 [links, 2]; negatives [links, k] or [pairs, 2]; labels;
+ * weights of those of training. */
 export const linkArrayNames = [
   ...(['links_train', 'links_val', 'links_test'] as const),
   ...(['links_val_negatives', 'links_test_negatives'] as const),
   ...(['links_val_negative_pairs', 'links_test_negative_pairs'] as const),
   ...(['links_train_labels', 'links_val_labels', 'links_test_labels'] as const),
+  'links_train_weights',
 ] as const;
 export type LinkArrayName = (typeof linkArrayNames)[number];
 
@@ -160,6 +162,13 @@ export class DatasetWriter {
     const writer = await this.#begin(name, labelTypes[task], columns);
     await writer.append(values);
     await this.end(name);
+  }
+
+  /** Writes how much each training link counts. */
+  async writeLinkWeights(weights: Float32Array): Promise<void> {
+    const writer = await this.#begin('links_train_weights', 'float32', null);
+    await writer.append(weights);
+    await this.end('links_train_weights');
   }
 
   /** Says how many classes, labels or numbers links have. */
@@ -304,6 +313,7 @@ export class DatasetWriter {
       ...(pool.test === 0 ? {} : { pool }),
       in_graph: inGraph,
       ...(this.#linkLabels === null ? {} : { labels: this.#linkLabels }),
+      ...(this.#written.has('links_train_weights') ? { weighted: true } : {}),
     };
   }
 

@@ -6,13 +6,14 @@ import type { LinkArrayName } from './dataset-writer.ts';
 import { ElementReader } from './element-reader.ts';
 import type { ImportContext } from './import-context.ts';
 import { readLinkLabels, writeLinkLabels } from './link-labels.ts';
+import { readLinkWeights } from './link-weights.ts';
 import { type NpySource, npyIntegers, openNpyFile } from './npy.ts';
 import { badFile, formatCount, ImportFailure } from './problems.ts';
 
 /**
  * Links of a source, beside its graph: pairs of nodes that jobs learn and are judged by, in
  * `links/train.npy`, `links/val.npy` and `links/test.npy`, and negatives of the last two: of each
- * link, or pairs that are no links, one pool for all.
+ * link, or pairs that are no links, one pool for all; and what is known of links, and weights.
  */
 
 /** Names of files, ours first. */
@@ -25,6 +26,7 @@ const namesOf: Readonly<Record<LinkArrayName, readonly [string, ...string[]]>> =
   links_train_labels: ['train_labels', 'train_label'],
   links_val_labels: ['val_labels', 'valid_labels', 'val_label', 'valid_label'],
   links_test_labels: ['test_labels', 'test_label'],
+  links_train_weights: ['train_weights', 'train_weight'],
   links_val_negative_pairs: ['val_negative_pairs', 'valid_negative_pairs'],
   links_test_negative_pairs: ['test_negative_pairs'],
 };
@@ -76,6 +78,8 @@ export async function importLinks(context: ImportContext): Promise<void> {
   }
   const { train, val, test } = pairs;
   const labels = await readLinkLabels(context, { folder, files: reader.labelFiles(), pairs });
+  const file = reader.weightFile();
+  const weights = await readLinkWeights(context, { folder, names, file, pairs: train });
   if (problems.count > before || train === null || val === null || test === null) return;
   const inGraph = await checkedPairs(context, { train, val, test });
   if (problems.count > before) return;
@@ -88,13 +92,15 @@ export async function importLinks(context: ImportContext): Promise<void> {
   }
   writer.linksInGraph(inGraph);
   if (labels !== null) await writeLinkLabels(context, labels);
+  if (weights !== null) await writer.writeLinkWeights(weights);
   const [learnt, validated, tested] = [train, val, test].map((each) => formatCount(rowsOf(each)));
   const ranked =
     negatives.test === null ? '' : `, these with ${negatives.test.columns} negatives each`;
   const pooled =
     pool.test === null ? '' : `, beside ${formatCount(rowsOf(pool.test))} pairs that are none`;
   const sides = `${learnt} links to learn, ${validated} to validate and ${tested} to test`;
-  context.notices.add(`brings ${sides}${ranked}${pooled}`);
+  const weighted = weights === null ? '' : ', each of training with a weight';
+  context.notices.add(`brings ${sides}${ranked}${pooled}${weighted}`);
 }
 
 const nothing: LinkArray = { path: '', columns: 2, values: new Uint32Array() };
@@ -133,11 +139,18 @@ class LinkReader {
 
   /** Files of what is known of links, by side, as far as there are any. */
   labelFiles(): Readonly<Record<LinkSide, string | null>> {
-    const fileOf = (side: LinkSide) =>
-      namesOf[`links_${side}_labels`]
-        .map((each) => `${each}.npy`)
-        .find((each) => this.#links.names.includes(each)) ?? null;
+    const fileOf = (side: LinkSide) => this.#fileOf(`links_${side}_labels`);
     return { train: fileOf('train'), val: fileOf('val'), test: fileOf('test') };
+  }
+
+  /** The file of the weights of training links; null: there is none. */
+  weightFile(): string | null {
+    return this.#fileOf('links_train_weights');
+  }
+
+  #fileOf(name: LinkArrayName): string | null {
+    const files = namesOf[name].map((each) => `${each}.npy`);
+    return files.find((each) => this.#links.names.includes(each)) ?? null;
   }
 
   /** Null where there is no such array, or something is wrong with it, which is told. */

@@ -129,11 +129,11 @@ export function linkTrainingOf(
   { task, links }: JobSpec,
   testGraph: Pick<DatasetLocation, 'folder' | 'counts'> | null,
 ): TrainerOptions['links'] {
-  const { loss, temperature, evaluation, labels } = links;
+  const { loss, temperature, evaluation, labels, weights } = links;
   const { negatives, count } = evaluation;
   const labelled = reads({ task }, 'links.labels');
   return {
-    ...{ loss, temperature, labelled, task: labels },
+    ...{ loss, temperature, labelled, task: labels, weighted: weights === 'DATASET' },
     ...(labelled ? ({ negatives: 'KEYED', count: 1 } as const) : { negatives, count }),
     testFolder: testGraph?.folder ?? '',
     testEdges: testGraph?.counts.numEdges ?? 0,

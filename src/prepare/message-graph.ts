@@ -38,6 +38,7 @@ const madeNames = [
 const givenNames = [
   ...(['links_val_negatives.npy', 'links_test_negatives.npy'] as const),
   ...(['links_val_negative_pairs.npy', 'links_test_negative_pairs.npy'] as const),
+  'links_train_weights.npy',
   ...(['links_train_labels.npy', 'links_val_labels.npy', 'links_test_labels.npy'] as const),
 ];
 

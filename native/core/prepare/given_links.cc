@@ -96,6 +96,16 @@ Status WriteLabels(const std::string& dataset, std::span<const uint32_t> order,
   }
 }
 
+// What training links count, if that is told, in the order of these.
+Status WriteWeights(const std::string& dataset, std::span<const uint32_t> order,
+                    const std::string& folder) {
+  Result<NpyArray> weights = NpyArray::Open(dataset + "/links_train_weights.npy");
+  if (weights.status().code() == Code::kNotFound) return Status::Ok();
+  GNND_TRY(weights.status());
+  GNND_TRY(weights->Expect({NpyType::kFloat32}, {order.size()}));
+  return WriteOrdered<float>(*weights, order, folder);
+}
+
 // The links that are no edges yet, as destination << 32 | source, ascending.
 std::vector<uint64_t> MissingEdges(const Edges& edges, bool symmetric,
                                    std::span<const uint32_t> links) {
@@ -180,6 +190,7 @@ Result<MessageGraphCounts> TakeGiven(const std::string& dataset, const GivenGrap
   const std::vector<uint32_t> order = OrderOf(train.values<uint32_t>());
   GNND_TRY(WriteOrdered<uint32_t>(train, order, folder));
   GNND_TRY(WriteLabels(dataset, order, folder));
+  GNND_TRY(WriteWeights(dataset, order, folder));
   if (keep_validation) {
     const auto added = MissingEdges(edges, counts.symmetric, val.values<uint32_t>());
     GNND_TRY(WriteWith(added, edges, graph.weights, folder));

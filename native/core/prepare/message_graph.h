@@ -58,7 +58,8 @@ struct MessageGraphOptions {
 // except what had to be sorted, and a graph that validation links were added to; training links are
 // sorted by (destination, source). That takes 8 bytes of memory each, added edges likewise. What
 // is known of links goes with them: links_train_labels.npy, links_val_labels.npy and
-// links_test_labels.npy, if any, of an array type that labels of nodes have.
+// links_test_labels.npy, if any, of an array type that labels of nodes have; and what training
+// links count, links_train_weights.npy, float32 [links], if it is there.
 Result<MessageGraphCounts> MakeMessageGraph(const std::string& dataset, const DatasetCounts& counts,
                                             const MessageGraphOptions& options,
                                             const std::string& folder);

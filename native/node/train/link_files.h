@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <span>
@@ -47,6 +48,25 @@ class LinkFiles {
         set.negatives = GNND_VALUE(Read(folder + "/links_" + side + "_negative_pairs.npy", 2));
       }
     }
+    return Status::Ok();
+  }
+
+  // How much each of `links` training links counts.
+  Status ReadWeights(const std::string& folder, uint32_t links, LinkWeights* weights) {
+    files_.push_back(GNND_VALUE(NpyArray::Open(folder + "/links_train_weights.npy")));
+    const NpyArray& file = files_.back();
+    GNND_TRY(file.Expect({NpyType::kFloat32}, {links}));
+    weights->of = file.values<float>();
+    double sum = 0;
+    for (const float weight : weights->of) {
+      if (!(weight >= 0) || !std::isfinite(weight)) {
+        return Status(Code::kDatasetCorrupt,
+                      file.file() + " has a weight that is no number from 0");
+      }
+      sum += static_cast<double>(weight);
+    }
+    if (!(sum > 0)) return Status(Code::kDatasetCorrupt, file.file() + " has no weight above 0");
+    weights->scale = static_cast<double>(links) / sum;
     return Status::Ok();
   }
 

@@ -19,6 +19,7 @@ struct LinkTrainingOptions {
   uint32_t count = 1;
   std::string test_folder;
   uint64_t test_edges = 0;
+  bool weighted = false;
   bool labelled = false;
   gnnd::Task task = gnnd::Task::kClassification;
 };
@@ -34,6 +35,8 @@ inline constexpr auto kTable<LinkTrainingOptions> =
              Field{"testFolder", &LinkTrainingOptions::test_folder,
                    "Of the graph that test links are told by; empty: that of batches."},
              Field{"testEdges", &LinkTrainingOptions::test_edges, "Of that graph."},
+             Field{"weighted", &LinkTrainingOptions::weighted,
+                   "Training links count as links_train_weights.npy has it, else alike."},
              Field{"labelled", &LinkTrainingOptions::labelled,
                    "What is known of links is learnt: links_train_labels.npy and so on."},
              Field{"task", &LinkTrainingOptions::task, "Of the labels."});

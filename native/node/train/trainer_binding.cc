@@ -286,6 +286,10 @@ Result<LinkUse> LinkUseOf(const TrainerOptions& options, bool ranks, LinkSource*
     counts.num_edges = options.links.test_edges;
     GNND_TRY(files->ReadTestMessages(options.links.test_folder, counts, &use));
   }
+  if (options.links.weighted) {
+    GNND_TRY(
+        files->ReadWeights(options.dataset.folder, options.sampling.links.count, &use.weights));
+  }
   if (!options.links.labelled) return use;
   NodeTargets as;
   as.task = options.links.task;

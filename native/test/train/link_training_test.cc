@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -57,6 +58,55 @@ TEST_CASE("every head and loss learns which nodes belong together") {
         (batch < 5 ? before : after) += batch < 5 || batch >= 55 ? MeanLoss(report) : 0;
       }
       CHECK(after < 0.95 * before);
+    }
+  }
+}
+
+TEST_CASE("a weight is a factor of a link's loss, and of its negatives'") {
+  LinkData data(400, 12, true, 3);
+  const auto links = static_cast<uint32_t>(data.train.size() / 2);
+  struct Computed {
+    double loss;
+    std::vector<float> gradient;
+  };
+  const auto computed = [&](const LinkWeights& weights, uint32_t negatives) {
+    data.use.weights = weights;
+    Loop loop(data.Options(ModelType::kGraphSage, LinkHead::kDot));
+    const BatchReport report = loop.Step(BatchOf(data, ModelType::kGraphSage, 3, negatives).view());
+    CHECK(report.sums.items == 120);
+    return Computed{report.sums.loss, loop.gradient()};
+  };
+  // Factors of links that are told apart by their item, and what they lack to 3.
+  std::vector<float> some(links);
+  std::vector<float> rest(links);
+  for (uint32_t item = 0; item < links; ++item) {
+    some[item] = static_cast<float>(item % 4);
+    rest[item] = 3 - some[item];
+  }
+  const std::vector<float> same(links, 4);
+  for (const LinkLoss loss :
+       {LinkLoss::kBce, LinkLoss::kBceBalanced, LinkLoss::kBpr, LinkLoss::kSoftmax}) {
+    for (const uint32_t negatives : {3U, 0U}) {
+      CAPTURE(static_cast<int>(loss));
+      CAPTURE(negatives);
+      data.use.loss = {loss, 1};
+      const Computed plain = computed({}, negatives);
+      const Computed alike = computed({same, 0.25}, negatives);
+      CHECK(alike.loss == plain.loss);
+      CHECK(SameBits(alike.gradient, plain.gradient));
+      const Computed one = computed({some, 1}, negatives);
+      const Computed other = computed({rest, 1}, negatives);
+      CHECK(one.loss != other.loss);
+      CHECK(one.loss + other.loss == doctest::Approx(3 * plain.loss));
+      double off = 0;
+      double size = 0;
+      for (size_t i = 0; i < plain.gradient.size(); ++i) {
+        const double sum = double{one.gradient[i]} + double{other.gradient[i]};
+        off = std::max(off, std::abs(sum - 3 * double{plain.gradient[i]}));
+        size = std::max(size, std::abs(3 * double{plain.gradient[i]}));
+      }
+      CHECK(size > 0);
+      CHECK(off < 1e-4 * size);
     }
   }
 }

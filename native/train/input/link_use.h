@@ -53,9 +53,18 @@ struct TestMessages {
   std::span<const float> edge_weights{};  // [num_edges] or empty
 };
 
+// What training links count beside each other: links by item, none or one for each. Borrowed.
+struct LinkWeights {
+  std::span<const float> of{};
+  double scale = 1;  // factor of each, by which their mean over all links is 1
+
+  double At(uint32_t item) const { return of.empty() ? 1 : scale * static_cast<double>(of[item]); }
+};
+
 // What a Trainer of links computes, beside what records tell it and the model's head.
 struct LinkUse {
   LinkLossOptions loss;
+  LinkWeights weights{};
   bool symmetric = false;  // the graph stores each edge in both directions
 
   EvaluationNegatives negatives = EvaluationNegatives::kKeyed;

@@ -89,6 +89,12 @@ class Links final : public PairTask {
                                     pairs.in_batch ? link : 0U,
                                     left_out.empty() ? nullptr : left_out.data() + at};
         losses[link] = LossOfLink(use_.loss, one, slopes + at);
+        if (use_.weights.of.empty()) continue;
+        const double weight = use_.weights.At(pairs.items[link]);
+        losses[link] *= weight;
+        for (uint64_t i = at; i < at + columns; ++i) {
+          slopes[i] = static_cast<float>(weight * static_cast<double>(slopes[i]));
+        }
       }
     });
     host.Finish();

@@ -135,6 +135,8 @@ export interface LinkTrainingOptions {
   readonly testFolder: string;
   /** Of that graph. */
   readonly testEdges: number;
+  /** Training links count as links_train_weights.npy has it, else alike. */
+  readonly weighted: boolean;
   /** What is known of links is learnt: links_train_labels.npy and so on. */
   readonly labelled: boolean;
   /** Of the labels. */

@@ -21,8 +21,10 @@ from gnnd_formats import FormatError, ogb_links
 SIDES = ("train", "val", "test")
 #: Pairs by their names in a folder `links`: links, and pools of pairs that are none.
 PAIRS = (*SIDES, "val_negative_pairs", "test_negative_pairs")
+#: How much each link of training counts.
+WEIGHTS = "train_weights"
 #: These, and negatives of each link that models are judged by.
-NAMES = (*PAIRS, "val_negatives", "test_negatives")
+NAMES = (*PAIRS, "val_negatives", "test_negatives", WEIGHTS)
 #: What is known of the links of each side.
 LABELS = {side: f"{side}_labels" for side in SIDES}
 
@@ -42,18 +44,18 @@ class Found:
 
 
 def arrays_of(links: Any) -> dict[str, np.ndarray]:
-    """By their names: [2, links] or [links, 2] integers, negatives, and labels.
+    """By their names: [2, links] or [links, 2] integers, negatives, labels, and weights.
 
     Negatives are [links, k], or pairs in a pool. A side may be `(pairs, labels)`: integers are
     classes, several columns of 0 and 1 labels, and floats numbers to regress on, [links] or
-    [links, k].
+    [links, k]. `train_weights` are numbers [links] from 0 on, of the training side.
 
     Raises `InvalidRequest` with all that is wrong. Whether ids are nodes, and no pair is on two
     sides, the daemon sees.
     """
     expected = (
         "train, val and test, each [2, links] or (pairs, labels), and maybe val_negatives and "
-        "test_negatives, or val_negative_pairs and test_negative_pairs"
+        "test_negatives, or val_negative_pairs and test_negative_pairs, and train_weights"
     )
     if not isinstance(links, Mapping):
         raise wrong("an import", Violation("links", f"{shown(links)}: expected {expected}"))
@@ -69,6 +71,9 @@ def arrays_of(links: Any) -> dict[str, np.ndarray]:
                 wrongs.append(Violation(f"links.{name}", f"is missing: expected {expected}"))
             continue
         try:
+            if name == WEIGHTS:
+                found[name] = _weights(links[name], found.get("train"))
+                continue
             pairs, labels = _labelled(links[name]) if name in SIDES else (links[name], None)
             found[name] = _ids(pairs, is_pairs=name in PAIRS)
             if labels is not None:
@@ -95,6 +100,19 @@ def _labels(values: Any, pairs: np.ndarray) -> np.ndarray:
     if array.ndim not in (1, 2) or len(array) != links:
         raise Unfit(f"labels have shape {array.shape}: expected ({links:,},), one for each link")
     return array.astype(np.uint8) if array.dtype.kind == "b" else array
+
+
+def _weights(values: Any, pairs: np.ndarray | None) -> np.ndarray:
+    array = as_array(values)
+    if array.dtype.kind not in "iuf":
+        raise Unfit(f"they are of type {array.dtype}: expected numbers")
+    links = array.size if pairs is None else pairs.size // 2
+    if array.shape != (links,):
+        expected = f"expected ({links:,},), one for each link of train"
+        raise Unfit(f"they have shape {array.shape}: {expected}")
+    if not (np.isfinite(array) & (array >= 0)).all() or not (array > 0).any():
+        raise Unfit("expected finite numbers from 0 on, one of them above 0")
+    return array
 
 
 def _ids(values: Any, *, is_pairs: bool) -> np.ndarray:

@@ -46,6 +46,8 @@ class Links(Keywords):
     positives: str | None = None
     #: Those walks: `{"length": 5, "window": 2, "per_node": 2, "random_seed": 0}`.
     walks: Mapping[str, Any] | None = None
+    #: Whether links count as the dataset weighs them: `"DATASET"`, where it does, or `"NONE"`.
+    weights: str | None = None
     #: Whether the dataset's own test links may be edges of its graph.
     allow_overlap: bool | None = None
 

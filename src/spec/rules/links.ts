@@ -20,6 +20,7 @@ export const linksRule: Rule = (spec, facts) => {
   resolveExclusion(spec, facts);
   if (reads({ task }, 'links.negatives')) resolveNegatives(spec, facts);
   checkWalks(spec, facts);
+  resolveWeights(spec, facts);
   checkSplit(spec, facts);
   checkOthers(spec, facts);
 };
@@ -127,6 +128,24 @@ function resolveNegatives({ links }: SpecDraft, { check, given, context }: RuleF
   } else if (evaluation.count === 0) {
     check.violate(path, `0: only for ALL and POOL; expected how many negatives each link has`);
   }
+}
+
+/** Whether links count as the dataset weighs them, where that is left open. */
+function resolveWeights({ dataset, links, task }: SpecDraft, { check, context }: RuleFacts): void {
+  if (!reads({ task }, 'links.negatives')) return;
+  const isWalked = links.positives === 'WALKS';
+  const has = context.links?.weighted === true;
+  const areOwn = links.targets === 'DATASET' && !isWalked;
+  if (links.weights === 'AUTO') links.weights = areOwn && has ? 'DATASET' : 'NONE';
+  // A dataset that is not known is told elsewhere.
+  if (links.weights !== 'DATASET' || context.links === undefined) return;
+  const why = isWalked
+    ? 'pairs that walks visit have none'
+    : links.targets !== 'DATASET'
+      ? "weights are of the dataset's own links, and edges are learnt"
+      : `dataset ${dataset} has none beside its links (links/train_weights.npy)`;
+  if (areOwn && has) return;
+  check.violate('spec.links.weights', `DATASET: ${why}; expected NONE`);
 }
 
 /** That walks are as long as their windows, and come to no more pairs than can be numbered. */

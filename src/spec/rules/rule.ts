@@ -11,6 +11,8 @@ export interface DatasetLinks {
   /** Pairs that are no links, one pool for all; absent: there are none. */
   readonly pool?: { readonly val: number; readonly test: number };
   readonly in_graph: { readonly val: number; readonly test: number };
+  /** Whether those of training have weights; absent: they have none. */
+  readonly weighted?: true;
   /** What is known of each: so many classes, labels or numbers; absent: that it is a link. */
   readonly labels?: { readonly task: DatasetTask; readonly count: number };
 }

@@ -94,6 +94,34 @@ describe('links of a folder', () => {
     ]);
   });
 
+  it('have weights, where those of training are told', async () => {
+    const weighed = (name: string, weights: Uint8Array) =>
+      withLinks(path, { ...links, [name]: weights });
+    const found = await tryImport('NPY', weighed('train_weights.npy', float32(0.5, 0, 3)));
+    expect(found.manifest.links?.weighted).toBe(true);
+    expect(found.numbers('links_train_weights.npy')).toEqual([0.5, 0, 3]);
+    expect(found.notices).toContain(
+      'brings 3 links to learn, 1 to validate and 3 to test, each of training with a weight',
+    );
+    const whole = await tryImport('NPY', weighed('train_weight.npy', int64(1, 2, 3)));
+    expect(whole.numbers('links_train_weights.npy')).toEqual([1, 2, 3]);
+    const line = (text: string) => [`links/train_weights.npy: ${text}`];
+    const expected = 'expected a finite number from 0 on for each link';
+    for (const [weights, told] of [
+      [float32(1, -0.5, 1), `has -0.5 at index 1: ${expected}`],
+      [float32(1, 1, Number.NaN), `has NaN at index 2: ${expected}`],
+      [float32(1, Number.POSITIVE_INFINITY, 1), `has Infinity at index 1: ${expected}`],
+      [float32(0, 0, 0), 'has no weight above 0: expected one or more, or no such file'],
+      [float32(1, 1), 'has 2 rows: expected 3, one for each link'],
+      [pairs(1, 1), 'has shape (1, 2), expected [links]'],
+    ] as const) {
+      expect(await linesOf('NPY', weighed('train_weights.npy', weights))).toEqual(line(told));
+    }
+    expect(await linesOf('NPY', weighed('test_weights.npy', float32(1, 1, 1)))).toEqual([
+      'links/test_weights.npy: is not read: links of training alone have weights',
+    ]);
+  });
+
   it('may have a pool of pairs that are none, for both sides', async () => {
     const pools = {
       'val_negative_pairs.npy': pairs(2, 0, 3, 1),

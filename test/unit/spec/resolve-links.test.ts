@@ -43,6 +43,7 @@ describe('links', () => {
       ...{ labels: 'CLASSIFICATION', labelCount: 0 },
       positives: 'LINKS',
       walks: { length: 0, window: 0, perNode: 0, randomSeed: '0' },
+      weights: 'NONE',
     });
     expect(spec.evaluation).toMatchObject({ method: 'EXACT', metric: 'MRR' });
     expect(spec.training.batchSize).toBe(1024);
@@ -182,6 +183,39 @@ describe('links', () => {
     });
     expect(wrongOf({ links: own }, { links: null })).toMatchObject({
       'spec.links.targets': 'DATASET: dataset shop has none of its own; expected EDGES',
+    });
+  });
+
+  it('count as their dataset weighs them, unless they are not to', () => {
+    const found = {
+      ...{ train: 700, val: 20, test: 30, negatives: { val: 0, test: 0 } },
+      in_graph: { val: 0, test: 0 },
+      weighted: true,
+    } as const;
+    const weighsOf = (links: object, own: typeof found | null = found) =>
+      okOf(resolve({ links }, { links: own })).links.weights;
+    expect(weighsOf({})).toBe('DATASET');
+    expect(weighsOf({ weights: 'NONE' })).toBe('NONE');
+    expect(weighsOf({ targets: 'EDGES' })).toBe('NONE');
+    expect(weighsOf({ positives: 'WALKS' })).toBe('NONE');
+    expect(weighsOf({}, null)).toBe('NONE');
+    const spec = okOf(resolve({}, { links: found }));
+    expect(okOf(resolveJobSpec(spec, { ...context, links: found }))).toEqual(spec);
+    const { weighted: _, ...alike } = found;
+    for (const [links, own, why] of [
+      [{ targets: 'EDGES' }, found, /^DATASET: weights are of the dataset's own links/],
+      [{ positives: 'WALKS' }, found, /^DATASET: pairs that walks visit have none/],
+      [{}, alike, /^DATASET: dataset shop has none beside its links/],
+    ] as const) {
+      const wrong = wrongOf({ links: { ...links, weights: 'DATASET' } }, { links: own });
+      expect(Object.keys(wrong)).toEqual(['spec.links.weights']);
+      expect(wrong['spec.links.weights']).toMatch(why);
+    }
+    const labels = { ...found, labels: { task: 'CLASSIFICATION', count: 4 } } as const;
+    const labelled = { task: 'LINK_LABELS', links: { weights: 'DATASET' } } as const;
+    expect(okOf(resolve({ task: 'LINK_LABELS' }, { links: labels })).links.weights).toBe('NONE');
+    expect(wrongOf(labelled, { links: labels })).toEqual({
+      'spec.links.weights': '"DATASET": only for task LINKS',
     });
   });
 

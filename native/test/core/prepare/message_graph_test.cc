@@ -169,6 +169,7 @@ TEST_CASE(
   test::WriteNpy<uint32_t>(from / "links_test.npy", {3, 4}, {1, 2});
   test::WriteNpy<uint32_t>(from / "links_test_negatives.npy", {0, 1}, {1, 2});
   test::WriteNpy<int32_t>(from / "links_train_labels.npy", {52, 14, 2}, {3});
+  test::WriteNpy<float>(from / "links_train_weights.npy", {5.2F, 1.4F, 0.2F}, {3});
   test::WriteNpy<int32_t>(from / "links_val_labels.npy", {10, 5}, {2});
   test::WriteNpy<uint32_t>(from / "links_val_negative_pairs.npy", {0, 3, 1, 5, 0, 2}, {3, 2});
   MessageGraphOptions options;
@@ -190,6 +191,9 @@ TEST_CASE(
   REQUIRE(labels.ok());
   CHECK(std::ranges::equal(labels->values<int32_t>(), std::array{2, 52, 14}));
   CHECK(std::filesystem::exists(to / "links_val_labels.npy"));
+  const auto weights = NpyArray::Open(to / "links_train_weights.npy");
+  REQUIRE(weights.ok());
+  CHECK(std::ranges::equal(weights->values<float>(), std::array{0.2F, 5.2F, 1.4F}));
   CHECK(made->val_pool == 3);
   CHECK(made->test_pool == 0);
   CHECK(PairsIn(to / "links_val_negative_pairs.npy") == std::vector<Pair>{{0, 3}, {1, 5}, {0, 2}});

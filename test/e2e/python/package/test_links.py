@@ -270,6 +270,22 @@ class Links(unittest.TestCase):
         above = (positive[:, None] > negative[None]).mean()
         self.assertAlmostEqual(found["roc_auc"], above, places=3)
 
+    def test_count_as_they_are_weighed(self):
+        pairs = np.array([pair for pair in self.edges() if pair[0] < pair[1]]).T
+        links = {"train": pairs[:, :600], "val": pairs[:, 600:700], "test": pairs[:, 700:800]}
+        graph = {**ARRAYS, "links": {**links, "train_weights": np.arange(600)}}
+        self.client.import_arrays("weighed", **graph)
+        task = gnnd.Links(allow_overlap=True, evaluation=50)
+        job = self.client.submit("weighed", MODEL, fanouts=[5, 5], epochs=1, task=task)
+        self.assertEqual(job.spec["links"]["weights"], "DATASET")
+        job.wait()
+        for weights in (np.ones(599), -np.ones(600), np.zeros(600), np.full(600, np.nan)):
+            graph["links"]["train_weights"] = weights
+            with self.assertRaises(gnnd.InvalidRequest) as caught:
+                self.client.import_arrays("wrong", **graph)
+            fields = [each.field for each in caught.exception.violations]
+            self.assertEqual(fields, ["links.train_weights"])
+
     def test_that_cannot_be_taken_are_refused_together(self):
         links = {"train": [[0.5], [1.5]], "validation": [[0], [1]], "test": [[0], [1], [2]]}
         with self.assertRaises(gnnd.InvalidRequest) as caught:
