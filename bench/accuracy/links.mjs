@@ -31,7 +31,7 @@ const { values: options } = parseArgs({
 });
 /** Arguments of the reference, its own defaults for graphs that are not here. */
 const references = {
-  pubmed: '--batch 4096 --epochs 80 --every 5',
+  pubmed: '--batch 4096 --epochs 80 --every 5 --cosine',
   'debian-bookworm': '--batch 16384 --epochs 20 --every 2',
   'npm-deps-2016': '--batch 131072 --epochs 10 --every 2 --judged 20000',
 };
