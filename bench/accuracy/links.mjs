@@ -29,7 +29,10 @@ const { values: options } = parseArgs({
     set: { type: 'string', multiple: true, default: [] },
   },
 });
-/** Arguments of the reference, its own defaults for graphs that are not here. */
+/**
+ * Arguments of the reference, its own defaults for graphs that are not here. Those of npm-deps-2016
+ * are a guess: on a busy machine it never ran to its end.
+ */
 const references = {
   pubmed: '--batch 4096 --epochs 80 --every 5 --cosine',
   'debian-bookworm': '--batch 16384 --epochs 20 --every 2',
