@@ -28,10 +28,12 @@ export type NativeSorter = Pick<
 
 export interface EdgeSorterOptions {
   readonly numNodes: number;
+  /** Sources have ids of their own, below this; absent: they are nodes of the rows. */
+  readonly numSources?: number;
   readonly isWeighted: boolean;
   /**
    * ALL: row v holds the sources of v's edges as listed. ONCE: ascending, each once, without
-   * self-loops.
+   * self-loops, which sources with ids of their own have none of.
    */
   readonly keep: 'ALL' | 'ONCE';
   /** An edge stands in the row of its source, too. */
@@ -95,6 +97,7 @@ export class EdgeSorter {
     const there = memoryBytes.share * Math.min(hostMemoryBytes(), availableMemoryBytes());
     this.#sorter = native.edgeSorterOpen({
       ...{ numNodes, bothWays, folder, weighted: isWeighted, once: keep === 'ONCE' },
+      numSources: options.numSources ?? 0,
       entriesMax: this.#entriesMax,
       memoryBytesMax: options.memoryBytesMax ?? Math.floor(Math.min(memoryBytes.most, there)),
     });
@@ -133,7 +136,7 @@ export class EdgeSorter {
     return this.#counts.conflictCount;
   }
 
-  /** Both below numNodes. `line` is what messages call the edge. */
+  /** Both are nodes. `line` is what messages call the edge. */
   add(source: number, target: number, weight = 0, line = 0): void {
     this.edges += 1;
     this.#ends.push(source);
@@ -197,11 +200,11 @@ export class EdgeSorter {
   }
 
   #rowsOf({ ends, indices, weights }: EdgeRows): SortedRows {
-    const { numNodes, isWeighted } = this.#options;
+    const { numNodes, numSources = numNodes, isWeighted } = this.#options;
     const { buffer, byteOffset, length } = indices;
     return {
       ends,
-      indices: numNodes > int32Ids ? indices : new Int32Array(buffer, byteOffset, length),
+      indices: numSources > int32Ids ? indices : new Int32Array(buffer, byteOffset, length),
       weights: isWeighted ? weights : null,
     };
   }

@@ -44,21 +44,34 @@ std::string FloatText(float value) {
 
 std::string FloatText(Half value) { return FloatText(ToFloat(value)); }
 
+// Arrays that are checked together: those of a type of nodes, those of a relation, or all where a
+// graph is one of each.
+struct Part {
+  std::string prefix;  // of the names of its files
+  std::vector<DatasetFile> files;
+  DatasetCounts counts;  // num_nodes: of the type, or rows of the relation
+  uint64_t num_sources = 0;
+  std::string sources;   // what a relation's sources are called
+  bool ascends = false;  // rows ascend, each source once
+};
+
+void AddProblem(DatasetValidation* result, std::string file, std::string message) {
+  ++result->num_problems;
+  if (result->problems.size() == DatasetValidation::kMaxListed) return;
+  result->problems.push_back({std::move(file), std::move(message)});
+}
+
 class Validator {
  public:
-  Validator(const std::string& folder, const DatasetCounts& counts,
-            const std::vector<std::string>& checked)
-      : folder_(folder), counts_(counts), checked_(checked) {}
+  Validator(const std::string& folder, const Part& part, const std::vector<std::string>& checked,
+            DatasetValidation* result)
+      : folder_(folder), part_(part), counts_(part.counts), checked_(checked), result_(*result) {}
 
-  DatasetValidation Run() {
-    const Status counts = CheckCounts(counts_);
-    if (!counts.ok()) {
-      Add("dataset.json", counts.message());
-      return std::move(result_);
-    }
+  void Run() {
     OpenAll();
     CheckIndptr();
     if (!WasChecked(DatasetFile::kIndices)) CheckIndices();
+    if (part_.ascends) CheckRows();
     if (!WasChecked(DatasetFile::kFeatures)) CheckFeatures();
     CheckLabels();
     for (const DatasetFile split : kSplits) CheckSplit(split);
@@ -66,7 +79,6 @@ class Validator {
     CheckOverlap(DatasetFile::kTrain, DatasetFile::kTest);
     CheckOverlap(DatasetFile::kVal, DatasetFile::kTest);
     CheckEdgeWeights();
-    return std::move(result_);
   }
 
  private:
@@ -76,27 +88,30 @@ class Validator {
     return array ? &*array : nullptr;
   }
 
+  std::string NameOf(DatasetFile file) const { return part_.prefix + FileName(file); }
+
   bool WasChecked(DatasetFile file) const {
-    return std::find(checked_.begin(), checked_.end(), FileName(file)) != checked_.end();
+    return std::find(checked_.begin(), checked_.end(), NameOf(file)) != checked_.end();
   }
 
-  void Add(const char* file, std::string message) {
-    ++result_.num_problems;
-    if (result_.problems.size() == DatasetValidation::kMaxListed) return;
-    result_.problems.push_back({file, std::move(message)});
+  void Add(DatasetFile file, std::string message) {
+    AddProblem(&result_, NameOf(file), std::move(message));
   }
 
   void Add(DatasetFile file, const Rule& rule) {
     if (rule.offenders == 0) return;
     std::string message = rule.text + ", found " + rule.first;
     if (rule.offenders > 1) message += " and " + std::to_string(rule.offenders - 1) + " more";
-    Add(FileName(file), std::move(message));
+    Add(file, std::move(message));
   }
 
   void OpenAll() {
-    for (const DatasetFile file : kFiles) {
-      const std::string name = FileName(file);
-      Result<NpyArray> array = OpenDatasetFile(file, folder_ + "/" + name, counts_);
+    for (const DatasetFile file : part_.files) {
+      const size_t name_length = std::string(FileName(file)).size();
+      DatasetCounts counts = counts_;
+      // What can be an id of it decides the types of indices.
+      if (file == DatasetFile::kIndices) counts.num_nodes = part_.num_sources;
+      Result<NpyArray> array = OpenDatasetFile(file, folder_ + "/" + NameOf(file), counts);
       if (array.ok()) {
         arrays_[static_cast<size_t>(file)] = std::move(*array);
         continue;
@@ -104,7 +119,7 @@ class Validator {
       const Status& status = array.status();
       if (file == DatasetFile::kEdgeWeights && status.code() == Code::kNotFound) continue;
       // The message starts with the file's name and ": ", which a problem holds apart.
-      Add(name.c_str(), status.message().substr(name.size() + 2));
+      Add(file, status.message().substr(name_length + 2));
     }
   }
 
@@ -152,6 +167,7 @@ class Validator {
     Add(DatasetFile::kIndptr, start);
     Add(DatasetFile::kIndptr, monotone);
     Add(DatasetFile::kIndptr, end);
+    rows_are_known_ = start.offenders + monotone.offenders + end.offenders == 0;
   }
 
   void CheckIndices() {
@@ -159,11 +175,11 @@ class Validator {
     if (array == nullptr) return;
     const auto indices = array->values<uint32_t>();
     const bool is_signed = array->type() == NpyType::kInt32;
-    const auto num_nodes = static_cast<uint32_t>(counts_.num_nodes);
-    Rule range{"must be below the " + std::to_string(num_nodes) + " nodes", "", 0};
+    const auto num_sources = static_cast<uint32_t>(part_.num_sources);
+    Rule range{"must be below the " + std::to_string(num_sources) + " " + part_.sources, "", 0};
     ForRanges(*array, [&](uint64_t from, uint64_t to) {
       Apply(
-          &range, from, to, [&](uint64_t i) { return indices[i] >= num_nodes; },
+          &range, from, to, [&](uint64_t i) { return indices[i] >= num_sources; },
           [&](uint64_t i) {
             return At(is_signed ? std::to_string(static_cast<int32_t>(indices[i]))
                                 : std::to_string(indices[i]),
@@ -171,6 +187,25 @@ class Validator {
           });
     });
     Add(DatasetFile::kIndices, range);
+  }
+
+  void CheckRows() {
+    const NpyArray* array = Find(DatasetFile::kIndices);
+    if (array == nullptr || !rows_are_known_) return;
+    const auto indices = array->values<uint32_t>();
+    const auto indptr = Find(DatasetFile::kIndptr)->values<int64_t>();
+    Rule ascending{"must ascend within a row, each source once", "", 0};
+    for (size_t row = 0; row + 1 < indptr.size(); ++row) {
+      const auto first = static_cast<uint64_t>(indptr[row]);
+      const auto end = static_cast<uint64_t>(indptr[row + 1]);
+      if (end - first < 2) continue;
+      Apply(
+          &ascending, first + 1, end, [&](uint64_t i) { return indices[i] <= indices[i - 1]; },
+          [&](uint64_t i) {
+            return At(std::to_string(indices[i]), i) + " after " + std::to_string(indices[i - 1]);
+          });
+    }
+    Add(DatasetFile::kIndices, ascending);
   }
 
   void CheckFeatures() {
@@ -322,17 +357,68 @@ class Validator {
   }
 
   const std::string& folder_;
+  const Part& part_;
   const DatasetCounts& counts_;
   const std::vector<std::string>& checked_;
   std::array<std::optional<NpyArray>, kFiles.size()> arrays_;
-  DatasetValidation result_;
+  bool rows_are_known_ = false;
+  DatasetValidation& result_;
 };
+
+Part PartOf(const NodeType& type) {
+  Part part;
+  part.prefix = FolderOf(type);
+  part.counts = CountsOf(type);
+  if (type.num_features > 0) part.files.push_back(DatasetFile::kFeatures);
+  if (!type.labelled) return part;
+  part.files.push_back(DatasetFile::kLabels);
+  part.files.insert(part.files.end(), kSplits.begin(), kSplits.end());
+  return part;
+}
+
+Part PartOf(const Schema& schema, const Relation& relation) {
+  const NodeType& source = schema.types[relation.source];
+  Part part;
+  part.prefix = FolderOf(schema, relation);
+  part.files = {DatasetFile::kIndptr, DatasetFile::kIndices};
+  part.counts.num_nodes = schema.types[relation.destination].num_nodes;
+  part.counts.num_edges = relation.num_edges;
+  part.num_sources = source.num_nodes;
+  part.sources = "nodes of " + source.name;
+  part.ascends = true;
+  return part;
+}
 
 }  // namespace
 
 DatasetValidation Validate(const std::string& folder, const DatasetCounts& counts,
                            const std::vector<std::string>& checked) {
-  return Validator(folder, counts, checked).Run();
+  DatasetValidation result;
+  const Status possible = CheckCounts(counts);
+  if (!possible.ok()) {
+    AddProblem(&result, "dataset.json", possible.message());
+    return result;
+  }
+  const Part all = {"", {kFiles.begin(), kFiles.end()}, counts, counts.num_nodes, "nodes", false};
+  Validator(folder, all, checked, &result).Run();
+  return result;
+}
+
+DatasetValidation Validate(const std::string& folder, const Schema& schema,
+                           const std::vector<std::string>& checked) {
+  DatasetValidation result;
+  const Status possible = CheckSchema(schema);
+  if (!possible.ok()) {
+    AddProblem(&result, "dataset.json", possible.message());
+    return result;
+  }
+  for (const NodeType& type : schema.types) {
+    Validator(folder, PartOf(type), checked, &result).Run();
+  }
+  for (const Relation& relation : schema.relations) {
+    Validator(folder, PartOf(schema, relation), checked, &result).Run();
+  }
+  return result;
 }
 
 }  // namespace gnnd

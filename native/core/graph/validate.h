@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/graph/dataset.h"
+#include "core/graph/schema.h"
 
 // The full check of a dataset: every element of every array. docs/formats/dataset.md lists the
 // checks. A dataset that passes can be sampled and trained on without any further check of ids.
@@ -31,6 +32,11 @@ struct DatasetValidation {
 // checked further; the others still are. Files in `checked` have elements that ArrayCopy has
 // checked already, which are not read again.
 DatasetValidation Validate(const std::string& folder, const DatasetCounts& counts,
+                           const std::vector<std::string>& checked = {});
+
+// The same of a graph of several types and relations. Rows of a relation ascend, each source once;
+// files are named as "nodes/author/features.npy".
+DatasetValidation Validate(const std::string& folder, const Schema& schema,
                            const std::vector<std::string>& checked = {});
 
 }  // namespace gnnd

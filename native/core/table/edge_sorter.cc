@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/base/check.h"
 #include "core/base/memfd.h"
 
 namespace gnnd {
@@ -108,7 +109,7 @@ class SorterOf final : public EdgeSorter {
  public:
   explicit SorterOf(EdgeSorterOptions options)
       : options_(std::move(options)),
-        column_bits_(static_cast<unsigned>(std::bit_width(options_.num_nodes))),
+        column_bits_(static_cast<unsigned>(std::bit_width(NumSources()))),
         span_bits_(static_cast<unsigned>(
             std::bit_width((std::max<uint64_t>(options_.num_nodes, 1) - 1) / kBucketsMax))),
         num_buckets_((options_.num_nodes + Span() - 1) >> span_bits_) {}
@@ -127,6 +128,10 @@ class SorterOf final : public EdgeSorter {
     std::vector<uint32_t> starts;      // [buckets + 1]
   };
 
+  bool HasOwnSources() const { return options_.num_sources > 0; }
+  uint64_t NumSources() const {
+    return HasOwnSources() ? options_.num_sources : options_.num_nodes;
+  }
   uint64_t Span() const { return uint64_t{1} << span_bits_; }
   uint64_t EntriesOfEdge() const { return options_.both_ways ? 2 : 1; }
   Run MakeRun();
@@ -153,10 +158,16 @@ class SorterOf final : public EdgeSorter {
 
 template <typename Entry>
 bool SorterOf<Entry>::Add(const EdgeBlock& block) {
-  uint32_t largest = 0;
-  for (const uint32_t end : block.ends) largest = std::max(largest, end);
-  if (!block.ends.empty() && largest >= options_.num_nodes) return false;
   const size_t num_edges = block.ends.size() / 2;
+  uint32_t largest_source = 0;
+  uint32_t largest_target = 0;
+  for (size_t edge = 0; edge < num_edges; ++edge) {
+    largest_source = std::max(largest_source, block.ends[2 * edge]);
+    largest_target = std::max(largest_target, block.ends[2 * edge + 1]);
+  }
+  const bool is_within = largest_source < NumSources() && largest_target < options_.num_nodes;
+  if (num_edges > 0 && !is_within) return false;
+  const bool drops_loops = options_.once && !HasOwnSources();
   size_t kept = ends_.size() / 2;
   ends_.resize(2 * (kept + num_edges));
   if constexpr (kIsWeighted) {
@@ -173,7 +184,7 @@ bool SorterOf<Entry>::Add(const EdgeBlock& block) {
       weights_[kept] = block.weights[edge];
       lines_[kept] = block.lines.empty() ? 0 : block.first_line + block.lines[edge];
     }
-    kept += options_.once && source == target ? 0 : 1;
+    kept += drops_loops && source == target ? 0 : 1;
   }
   counts_.self_loops += num_edges - (kept - before);
   ends_.resize(2 * kept);
@@ -370,6 +381,7 @@ Result<std::optional<EdgeRows>> SorterOf<Entry>::Next() {
 }  // namespace
 
 std::unique_ptr<EdgeSorter> EdgeSorter::Open(EdgeSorterOptions options) {
+  GNND_CHECK(options.num_sources == 0 || !options.both_ways);
   if (options.weighted) return std::make_unique<SorterOf<Weighted>>(std::move(options));
   return std::make_unique<SorterOf<Plain>>(std::move(options));
 }

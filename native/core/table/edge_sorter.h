@@ -27,6 +27,9 @@ struct EdgeSorterOptions {
   std::string folder;             // for what does not fit into memory
   uint64_t entries_max = 0;       // held until they become a run, and given out at once
   uint64_t memory_bytes_max = 0;  // of runs, beyond which they go to the disk
+  // Sources have ids of their own, below this, so that no edge is a self-loop and none stands in
+  // the row of its source; 0: they are the nodes of the rows.
+  uint64_t num_sources = 0;
 };
 
 // Edges that were added twice with unequal weights, by their lines.
@@ -66,7 +69,7 @@ class EdgeSorter {
 
   virtual ~EdgeSorter() = default;
 
-  // False, and nothing is added, where an end is no node.
+  // False, and nothing is added, where an end is no node, or a source none of its kind.
   virtual bool Add(const EdgeBlock& block) = 0;
   // Entries that were added and are in no run yet.
   virtual uint64_t NumHeld() const = 0;

@@ -5,6 +5,7 @@
 
 #include "core/graph/array_copy.h"
 #include "core/graph/features.h"
+#include "core/graph/schema.h"
 #include "core/graph/topology.h"
 #include "core/graph/validate.h"
 #include "core/prepare/message_graph.h"
@@ -24,6 +25,26 @@ template <>
 inline constexpr auto kTable<DatasetValidation> = StructOf(
     "DatasetValidation", Field{"problems", &DatasetValidation::problems, "The first ones."},
     Field{"problemCount", &DatasetValidation::num_problems, "All of them."});
+
+template <>
+inline constexpr auto kTable<NodeType> = StructOf(
+    "NodeTypeCounts", "A type of nodes; counts as those of a graph of one type.",
+    Field{"name", &NodeType::name}, Field{"numNodes", &NodeType::num_nodes},
+    Field{"numFeatures", &NodeType::num_features, "0: it has none."},
+    Field{"featureDtype", &NodeType::feature_type}, Field{"labelled", &NodeType::labelled},
+    Field{"task", &NodeType::task}, Field{"numClasses", &NodeType::num_classes},
+    Field{"train", &NodeType::train}, Field{"val", &NodeType::val}, Field{"test", &NodeType::test});
+
+template <>
+inline constexpr auto kTable<Relation> =
+    StructOf("RelationCounts", "Edges from nodes of one type to nodes of one.",
+             Field{"source", &Relation::source, "Index of a type."}, Field{"name", &Relation::name},
+             Field{"destination", &Relation::destination, "Index of a type."},
+             Field{"numEdges", &Relation::num_edges});
+
+template <>
+inline constexpr auto kTable<Schema> =
+    StructOf("GraphSchema", Field{"types", &Schema::types}, Field{"relations", &Schema::relations});
 
 template <>
 inline constexpr auto kNames<ElementRule> =
@@ -138,6 +159,13 @@ Task<DatasetValidation> ValidateDataset(const std::string& folder, const Dataset
   }};
 }
 
+Task<DatasetValidation> ValidateTyped(const std::string& folder, const Schema& schema,
+                                      const std::vector<std::string>& checked) {
+  return {[folder, schema, checked]() -> Result<DatasetValidation> {
+    return Validate(folder, schema, checked);
+  }};
+}
+
 Result<SharedCopy> OpenCopy(const ArrayCopyOptions& options) {
   return SharedCopy(GNND_VALUE(ArrayCopy::Open(options)));
 }
@@ -190,6 +218,9 @@ void DefineDataset(Subject& subject) {
       .Struct<DatasetLocation>()
       .Struct<DatasetProblem>()
       .Struct<DatasetValidation>()
+      .Struct<NodeType>()
+      .Struct<Relation>()
+      .Struct<Schema>()
       .Enum<TopologyPlace>()
       .Struct<TopologyOptions>()
       .Enum<ElementRule>()
@@ -203,6 +234,8 @@ void DefineDataset(Subject& subject) {
           "export type ArrayCopyHandle = { readonly arrayCopy: unique symbol };\n")
       .Function("datasetValidate", ValidateDataset, {"folder", "counts", "checked"},
                 "`checked` names files whose elements were checked as they were copied.")
+      .Function("datasetValidateTyped", ValidateTyped, {"folder", "schema", "checked"},
+                "The same of several types; files are named from the dataset's folder on.")
       .Function("arrayCopyOpen", OpenCopy, {"options"})
       .Function("arrayCopyStep", StepCopy, {"copy", "bytes"},
                 "The next so many; false once all is done.")

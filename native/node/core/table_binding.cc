@@ -123,7 +123,9 @@ inline constexpr auto kTable<EdgeSorterOptions> =
              Field{"entriesMax", &EdgeSorterOptions::entries_max,
                    "Held until they become a run, and given out at once."},
              Field{"memoryBytesMax", &EdgeSorterOptions::memory_bytes_max,
-                   "Of runs, beyond which they go to the disk."});
+                   "Of runs, beyond which they go to the disk."},
+             Field{"numSources", &EdgeSorterOptions::num_sources,
+                   "Sources have ids of their own, below this; 0: they are nodes of the rows."});
 
 template <>
 inline constexpr auto kTable<EdgeConflict> =

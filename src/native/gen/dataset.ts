@@ -38,6 +38,36 @@ export interface DatasetValidation {
   readonly problemCount: number;
 }
 
+/** A type of nodes; counts as those of a graph of one type. */
+export interface NodeTypeCounts {
+  readonly name: string;
+  readonly numNodes: number;
+  /** 0: it has none. */
+  readonly numFeatures: number;
+  readonly featureDtype: FeatureDtype;
+  readonly labelled: boolean;
+  readonly task: DatasetTask;
+  readonly numClasses: number;
+  readonly train: number;
+  readonly val: number;
+  readonly test: number;
+}
+
+/** Edges from nodes of one type to nodes of one. */
+export interface RelationCounts {
+  /** Index of a type. */
+  readonly source: number;
+  readonly name: string;
+  /** Index of a type. */
+  readonly destination: number;
+  readonly numEdges: number;
+}
+
+export interface GraphSchema {
+  readonly types: readonly NodeTypeCounts[];
+  readonly relations: readonly RelationCounts[];
+}
+
 export type TopologyPlace = 'MEMORY' | 'FILE';
 
 export interface TopologyOptions {
@@ -122,6 +152,8 @@ export type ArrayCopyHandle = { readonly arrayCopy: unique symbol };
 export interface DatasetFunctions {
   /** `checked` names files whose elements were checked as they were copied. */
   datasetValidate(folder: string, counts: DatasetCounts, checked: readonly string[]): Promise<DatasetValidation>;
+  /** The same of several types; files are named from the dataset's folder on. */
+  datasetValidateTyped(folder: string, schema: GraphSchema, checked: readonly string[]): Promise<DatasetValidation>;
   arrayCopyOpen(options: ArrayCopyOptions): ArrayCopyHandle;
   /** The next so many; false once all is done. */
   arrayCopyStep(copy: ArrayCopyHandle, bytes: number): Promise<boolean>;

@@ -58,6 +58,8 @@ export interface EdgeSorterOptions {
   readonly entriesMax: number;
   /** Of runs, beyond which they go to the disk. */
   readonly memoryBytesMax: number;
+  /** Sources have ids of their own, below this; 0: they are nodes of the rows. */
+  readonly numSources: number;
 }
 
 /** Edges that were added twice with unequal weights, by their lines. */

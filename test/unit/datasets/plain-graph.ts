@@ -31,7 +31,7 @@ class PlainSorter {
   }
 
   add(source: number, target: number, weight: number, line: number): void {
-    if (source === target && this.#options.once) {
+    if (source === target && this.#options.once && this.#options.numSources === 0) {
       this.counts.selfLoops += 1;
       return;
     }

@@ -240,5 +240,88 @@ TEST_CASE("validate: order is checked across ranges of a long array") {
         Lines{"indptr.npy: must not decrease, found 0 at index 2097152 after 1"});
 }
 
+// Three papers with two features and a label each, two authors with nothing: who wrote what.
+struct Library {
+  TempFolder folder;
+  Schema schema;
+
+  Library() {
+    NodeType author;
+    author.name = "author";
+    author.num_nodes = 2;
+    NodeType paper;
+    paper.name = "paper";
+    paper.num_nodes = 3;
+    paper.num_features = 2;
+    paper.labelled = true;
+    paper.num_classes = 2;
+    paper.train = paper.val = paper.test = 1;
+    schema = {{author, paper}, {{0, "writes", 1, 4}}};
+    std::filesystem::create_directories(folder / "nodes/paper");
+    std::filesystem::create_directories(folder / "edges/author__writes__paper");
+    WriteNpy<float>(folder / "nodes/paper/features.npy", {1, 2, 3, 4, 5, 6}, {3, 2});
+    WriteNpy<int32_t>(folder / "nodes/paper/labels.npy", {0, 1, 1});
+    WriteNpy<int64_t>(folder / "nodes/paper/train.npy", {0});
+    WriteNpy<int64_t>(folder / "nodes/paper/val.npy", {1});
+    WriteNpy<int64_t>(folder / "nodes/paper/test.npy", {2});
+    WriteNpy<int64_t>(Edges("indptr"), {0, 1, 2, 4});
+    WriteNpy<int32_t>(Edges("indices"), {0, 1, 0, 1});
+  }
+
+  std::string Edges(const std::string& name) const {
+    return folder / ("edges/author__writes__paper/" + name + ".npy");
+  }
+
+  Lines Problems() const {
+    Lines lines;
+    for (const DatasetProblem& problem : Validate(folder.path(), schema).problems) {
+      lines.push_back(problem.file + ": " + problem.message);
+    }
+    return lines;
+  }
+};
+
+TEST_CASE("validate: of several types each has its own files and counts") {
+  Library library;
+  CHECK(library.Problems() == Lines{});
+  WriteNpy<int32_t>(library.Edges("indices"), {0, 1, 0, 2});
+  WriteNpy<int32_t>(library.folder / "nodes/paper/labels.npy", {0, 2, 1});
+  CHECK(library.Problems() ==
+        Lines{"nodes/paper/labels.npy: must be -1 or below the 2 classes, found 2 at index 1",
+              "edges/author__writes__paper/indices.npy: must be below the 2 nodes of author, found "
+              "2 at index 3"});
+  WriteNpy<int64_t>(library.Edges("indptr"), {0, 1, 2});
+  std::filesystem::remove(library.folder / "nodes/paper/labels.npy");
+  const Lines found = library.Problems();
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].starts_with("nodes/paper/labels.npy: "));
+  CHECK(found[1] ==
+        "edges/author__writes__paper/indptr.npy: expected int64 (4,), found int64 (3,)");
+}
+
+TEST_CASE("validate: rows of a relation ascend, each source once, where rows are known") {
+  Library library;
+  WriteNpy<int32_t>(library.Edges("indices"), {0, 1, 1, 1});
+  const Lines twice = {
+      "edges/author__writes__paper/indices.npy: must ascend within a row, each source once, found "
+      "1 at index 3 after 1"};
+  CHECK(library.Problems() == twice);
+  WriteNpy<int64_t>(library.Edges("indptr"), {0, 2, 1, 4});
+  CHECK(library.Problems() ==
+        Lines{"edges/author__writes__paper/indptr.npy: must not decrease, found 1 at index 2 after "
+              "2"});
+}
+
+TEST_CASE("validate: a schema that no graph can have is a problem of dataset.json") {
+  Library library;
+  library.schema.relations[0].destination = 2;
+  CHECK(library.Problems() == Lines{"dataset.json: relation writes is between no types"});
+  library.schema.types[0].num_nodes = 0;
+  CHECK(library.Problems() ==
+        Lines{"dataset.json: type author: num_nodes is 0, expected 1 to 4294967294"});
+  library.schema.types.clear();
+  CHECK(library.Problems() == Lines{"dataset.json: 0 types, expected 1 to 64"});
+}
+
 }  // namespace
 }  // namespace gnnd

@@ -76,6 +76,33 @@ TEST_CASE("edge sorter: rows are those of a plain list, whatever fits into memor
   }
 }
 
+TEST_CASE("edge sorter: sources may have ids of their own, of which none is a row's") {
+  std::mt19937 random(5);
+  for (const uint32_t num_sources : {3U, 4'000U, 90'000U}) {
+    const uint32_t num_nodes = 20'000;
+    std::vector<uint32_t> ends(30'000);
+    Rows expected(num_nodes);
+    for (size_t at = 0; at < ends.size(); at += 2) {
+      ends[at] = static_cast<uint32_t>(random()) % num_sources;
+      ends[at + 1] = static_cast<uint32_t>(random()) % std::min(num_nodes, 3'000U);
+      expected[ends[at + 1]].push_back(ends[at]);
+    }
+    for (auto& row : expected) {
+      std::ranges::sort(row);
+      row.erase(std::unique(row.begin(), row.end()), row.end());
+    }
+    EdgeSorterOptions options = {num_nodes, false, true, false, "/tmp", 1'000, 50'000};
+    options.num_sources = num_sources;
+    EdgeCounts counts;
+    CHECK(Sort(options, ends, &counts) == expected);
+    CHECK(counts.self_loops == 0);
+    const auto sorter = EdgeSorter::Open(options);
+    CHECK_FALSE(sorter->Add({std::vector<uint32_t>{num_sources, 0}, {}, {}, 0}));
+    CHECK_FALSE(sorter->Add({std::vector<uint32_t>{0, num_nodes}, {}, {}, 0}));
+    CHECK(sorter->Add({std::vector<uint32_t>{num_sources - 1, num_nodes - 1}, {}, {}, 0}));
+  }
+}
+
 TEST_CASE("edge sorter: adds nothing where an end is no node") {
   const auto sorter = EdgeSorter::Open({3, false, false, false, "/tmp", 10, 0});
   const std::vector<uint32_t> bad = {0, 1, 3, 0};
