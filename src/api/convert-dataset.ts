@@ -10,8 +10,10 @@ import {
   importFormats,
   type MadeFeatures,
   madeFeatures,
+  type NodeType,
   type OperationRecord,
   type Problem,
+  type Relation,
 } from '../records/dataset-record.ts';
 import type { PropagationRecord } from '../records/propagation-record.ts';
 import { int64, optionalTimestamp, timestamp } from './convert.ts';
@@ -44,7 +46,29 @@ export function datasetToProto(dataset: DatasetRecord): pb.Dataset {
     createTime: timestamp(dataset.createAtMs),
     featureDtype: featureDtypeToProto[dataset.featureDtype],
     task: TaskMessage[dataset.task],
+    nodeTypes: dataset.schema?.types.map(nodeTypeInit) ?? [],
+    relations: dataset.schema?.relations.map(relationInit) ?? [],
   });
+}
+
+function nodeTypeInit({ name, num_nodes, features, labels }: NodeType) {
+  const split = labels?.split ?? { train: 0, val: 0, test: 0 };
+  return {
+    ...{ name, numNodes: int64(num_nodes), numFeatures: features?.columns ?? 0 },
+    ...(features === undefined ? {} : { featureDtype: featureDtypeToProto[features.dtype] }),
+    ...(labels === undefined ? {} : { task: TaskMessage[labels.task] }),
+    numClasses: labels?.num_classes ?? 0,
+    ...{ numTrain: int64(split.train), numVal: int64(split.val), numTest: int64(split.test) },
+  };
+}
+
+function relationInit({ source, name, destination, num_edges, reverse_of, links }: Relation) {
+  return {
+    ...{ source, name, destination, numEdges: int64(num_edges), reverseOf: reverse_of ?? '' },
+    numTrainLinks: int64(links?.train ?? 0),
+    numValLinks: int64(links?.val ?? 0),
+    numTestLinks: int64(links?.test ?? 0),
+  };
 }
 
 /**

@@ -3,9 +3,12 @@ import { join } from 'node:path';
 import { readRegularSync } from '../base/regular-file.ts';
 import {
   type DatasetManifest,
+  type DatasetTask,
   datasetTasks,
+  type FeatureDtype,
   featureDtypes,
   type ImportStory,
+  type TypedManifest,
 } from '../records/dataset-record.ts';
 import { type DatasetWritten, digestOf } from './dataset-writer.ts';
 
@@ -34,17 +37,40 @@ export function findDatasets(folder: string, known: (id: string) => boolean): Fo
 export function readWritten(path: string): DatasetWritten | null {
   try {
     const bytes = readRegularSync(join(path, 'dataset.json'));
-    const manifest: DatasetManifest = JSON.parse(bytes.toString('utf8'));
-    if (manifest.format !== 'gnnd-dataset' || manifest.version !== 1) return null;
-    if (!featureDtypes.includes(manifest.feature_dtype)) return null;
-    if (!datasetTasks.includes(manifest.task ?? 'CLASSIFICATION')) return null;
-    const sizes = readdirSync(path).map((name) => statSync(join(path, name)).size);
-    const total = sizes.reduce((sum, size) => sum + size, 0);
+    const manifest: DatasetManifest | TypedManifest = JSON.parse(bytes.toString('utf8'));
+    if (manifest.format !== 'gnnd-dataset' || !isKnown(manifest)) return null;
+    const total = bytesBelow(path);
     const notices = readStory(path)?.notices ?? [];
     return { manifest, notices, digest: digestOf(bytes), bytes: total };
   } catch {
     return null;
   }
+}
+
+function isKnown(manifest: DatasetManifest | TypedManifest): boolean {
+  switch (manifest.version) {
+    case 1:
+      return isStored(manifest.feature_dtype, manifest.task);
+    case 2:
+      return manifest.types.every(({ features, labels }) =>
+        isStored(features?.dtype ?? 'float32', labels?.task),
+      );
+    default:
+      return false;
+  }
+}
+
+function isStored(dtype: FeatureDtype, task: DatasetTask = 'CLASSIFICATION'): boolean {
+  return featureDtypes.includes(dtype) && datasetTasks.includes(task);
+}
+
+/** Of all files in the folder and below. */
+function bytesBelow(folder: string): number {
+  const entries = readdirSync(folder, { withFileTypes: true });
+  return entries.reduce((sum, entry) => {
+    const path = join(folder, entry.name);
+    return sum + (entry.isDirectory() ? bytesBelow(path) : statSync(path).size);
+  }, 0);
 }
 
 /** Null where there is none, or it cannot be read: nothing but automatic choices depends on it. */

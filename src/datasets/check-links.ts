@@ -27,9 +27,12 @@ type Pairs = Readonly<Record<LinkSide, LinkArray>>;
 export async function checkedPairs(
   context: ImportContext,
   pairs: Pairs,
+  isOneType: boolean,
 ): Promise<DatasetLinks['in_graph']> {
   const { problems, notices } = context;
-  const { symmetric, found } = await comparedWithGraph(context, pairs);
+  const { found, ...graph } = await comparedWithGraph(context, pairs);
+  // Between two types equal ids are other nodes, so that a link has no reverse.
+  const symmetric = graph.symmetric && isOneType;
   for (const [one, other] of [
     ['train', 'val'],
     ['train', 'test'],

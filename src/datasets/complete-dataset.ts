@@ -41,7 +41,11 @@ export async function completeDataset(
   return facts;
 }
 
-async function addSplit(context: ImportContext, { hasNoSplits }: DatasetFacts): Promise<void> {
+/** Splits labelled nodes by chance, where that is asked for or sources never have a split. */
+export async function addSplit(
+  context: ImportContext,
+  { hasNoSplits }: DatasetFacts,
+): Promise<void> {
   const { writer, problems, notices, signal } = context;
   const asked = context.randomSplit ?? (hasNoSplits ? usualSplit : null);
   if (asked === null) {

@@ -18,6 +18,8 @@ const undirected: ReadonlySet<ImportFormat> = new Set(['BENCHMARK_NPZ', 'OGB_LIN
 
 /** Formats that a Preparer reads itself. */
 export type ReadFormat = Exclude<ImportFormat, ConvertedFormat>;
+/** Those of graphs of one type and one relation. */
+export type PlainFormat = Exclude<ReadFormat, 'TYPED_NPY'>;
 
 export function isConverted(format: ImportFormat): format is ConvertedFormat {
   return convertedFormats.some((each) => each === format);

@@ -8,6 +8,8 @@ import type {
   DatasetTask,
   FeatureDtype,
   ImportStory,
+  TypedManifest,
+  TypedStory,
 } from '../records/dataset-record.ts';
 import { columnStatisticsOf } from './column-statistics.ts';
 import { type NpyType, NpyWriter, type NpyWritten } from './npy.ts';
@@ -76,7 +78,7 @@ export interface DatasetFacts {
 
 /** A finished folder. */
 export interface DatasetWritten {
-  readonly manifest: DatasetManifest;
+  readonly manifest: DatasetManifest | TypedManifest;
   /** What a user should know of the import, a sentence each. */
   readonly notices: readonly string[];
   /** SHA-256 of dataset.json. */
@@ -248,13 +250,27 @@ export class DatasetWriter {
 
   /** `chunks` together are one name a line, in the order of the nodes. */
   async writeNames(chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): Promise<void> {
-    this.#namesBytes = await this.#writeFile('names.txt', chunks);
+    this.#namesBytes = await writeWhole(join(this.folder, 'names.txt'), chunks);
   }
 
   /** Takes back what writeNames wrote. */
   async dropNames(): Promise<void> {
     await unlink(join(this.folder, 'names.txt'));
     this.#namesBytes = 0;
+  }
+
+  /** All arrays that were ended. */
+  get arrays(): ReadonlyMap<ArrayName | LinkArrayName, NpyWritten> {
+    return this.#written;
+  }
+
+  get featureDtype(): FeatureDtype {
+    return this.#featureDtype;
+  }
+
+  /** Links and what they bring; null: there are none. */
+  get links(): DatasetLinks | null {
+    return this.#inGraph === null ? null : this.#linkCounts(this.#inGraph);
   }
 
   /** What was written of an array, or null. */
@@ -281,7 +297,7 @@ export class DatasetWriter {
       split: { train: rows('train'), val: rows('val'), test: rows('test') },
       sha256: Object.fromEntries([...this.#written].map(([n, { sha256 }]) => [`${n}.npy`, sha256])),
       ...(facts.classNames === null ? {} : { class_names: facts.classNames }),
-      ...(this.#inGraph === null ? {} : { links: this.#linkCounts(this.#inGraph) }),
+      ...(this.links === null ? {} : { links: this.links }),
     };
     const { source, undirected, featureNames } = facts;
     const all = [...notices, ...factNotices(manifest)];
@@ -293,15 +309,16 @@ export class DatasetWriter {
     });
     const origin = { name: datasetName, source, undirected, ...named };
     const story: ImportStory = { ...origin, columns, notices: all };
-    const storyBytes = await this.#writeFile('import.json', [jsonBytes(story)]);
-    const text = jsonBytes(manifest);
-    const texts = this.#namesBytes + storyBytes + (await this.#writeFile('dataset.json', [text]));
-    syncFolder(this.folder);
-    const arrays = [...this.#written.values()].reduce((sum, { bytes }) => sum + bytes, 0);
-    return { manifest, notices: all, digest: digestOf(text), bytes: arrays + texts };
+    const texts = await writeTexts(this.folder, manifest, story);
+    return { manifest, notices: all, digest: texts.digest, bytes: this.bytes + texts.bytes };
   }
 
-  #linkCounts(inGraph: DatasetLinks['in_graph']): NonNullable<DatasetManifest['links']> {
+  /** Of all that was written so far. */
+  get bytes(): number {
+    return [...this.#written.values()].reduce((sum, { bytes }) => sum + bytes, this.#namesBytes);
+  }
+
+  #linkCounts(inGraph: DatasetLinks['in_graph']): DatasetLinks {
     const rows = (name: LinkArrayName) => this.#written.get(name)?.rows ?? 0;
     const pool = {
       val: rows('links_val_negative_pairs'),
@@ -323,24 +340,38 @@ export class DatasetWriter {
     for (const writer of this.#open.values()) await writer.close();
     this.#open.clear();
   }
+}
 
-  async #writeFile(
-    name: string,
-    chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
-  ): Promise<number> {
-    const file = await open(join(this.folder, name), 'wx', 0o440);
-    let bytes = 0;
-    try {
-      for await (const chunk of chunks) {
-        await file.appendFile(chunk);
-        bytes += chunk.length;
-      }
-      await file.sync();
-    } finally {
-      await file.close();
+/** Writes a file that is there once, durable and read-only; answers its bytes. */
+export async function writeWhole(
+  path: string,
+  chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+): Promise<number> {
+  const file = await open(path, 'wx', 0o440);
+  let bytes = 0;
+  try {
+    for await (const chunk of chunks) {
+      await file.appendFile(chunk);
+      bytes += chunk.length;
     }
-    return bytes;
+    await file.sync();
+  } finally {
+    await file.close();
   }
+  return bytes;
+}
+
+/** Ends a dataset's folder, which is whole and durable then; answers its digest. */
+export async function writeTexts(
+  folder: string,
+  manifest: DatasetManifest | TypedManifest,
+  story: ImportStory | TypedStory,
+): Promise<{ readonly digest: string; readonly bytes: number }> {
+  const told = await writeWhole(join(folder, 'import.json'), [jsonBytes(story)]);
+  const text = jsonBytes(manifest);
+  const bytes = told + (await writeWhole(join(folder, 'dataset.json'), [text]));
+  syncFolder(folder);
+  return { digest: digestOf(text), bytes };
 }
 
 function jsonBytes(value: unknown): Buffer {

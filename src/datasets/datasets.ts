@@ -21,7 +21,6 @@ import type {
 } from '../store/store.ts';
 import { findDatasets } from './adopt.ts';
 import type { DataTasks, TaskWatch } from './data-tasks.ts';
-import type { DatasetWritten } from './dataset-writer.ts';
 import {
   type DeleteDataset,
   type DeletionStore,
@@ -33,6 +32,7 @@ import {
 import { createDetector, type DetectFormat, detectBelow } from './detect-format.ts';
 import { checkRequest, choicesOf, type ImportRequest, requestKeys } from './import-request.ts';
 import { ImportFailure } from './problems.ts';
+import { noCounts, readyChange } from './record-counts.ts';
 import { prepareFolder, runImport } from './run-import.ts';
 
 export type { ImportRequest } from './import-request.ts';
@@ -122,20 +122,6 @@ const interrupted = new GnndError(
   'DAEMON_STOPPING',
   'the daemon stopped before it was done; start it again',
 );
-const noCounts = {
-  digest: '',
-  numNodes: 0,
-  numEdges: 0,
-  numFeatures: 0,
-  featureDtype: 'float32',
-  task: 'CLASSIFICATION',
-  numClasses: 0,
-  numTrain: 0,
-  numVal: 0,
-  numTest: 0,
-  bytes: 0,
-} as const;
-
 /** Opens the datasets of a daemon; what its predecessor left unfinished becomes FAILED. */
 export function createDatasets(options: DatasetsOptions): Datasets {
   const service = new DatasetService(options);
@@ -420,24 +406,6 @@ class DatasetService implements Datasets {
       log.error('dataset.failure_not_stored', { id, target, error: messageOf(error) });
     }
   }
-}
-
-function readyChange({ manifest, notices, digest, bytes }: DatasetWritten) {
-  return {
-    state: 'READY' as const,
-    message: notices.join('\n'),
-    digest,
-    numNodes: manifest.num_nodes,
-    numEdges: manifest.num_edges,
-    numFeatures: manifest.num_features,
-    featureDtype: manifest.feature_dtype,
-    task: manifest.task ?? 'CLASSIFICATION',
-    numClasses: manifest.num_classes,
-    numTrain: manifest.split.train,
-    numVal: manifest.split.val,
-    numTest: manifest.split.test,
-    bytes,
-  };
 }
 
 /** A bug, a full disk or damaged files of ours; a source that is no good is its owner's. */

@@ -6,7 +6,7 @@ import { fileProblem } from '../base/file-problem.ts';
 import { kindOf, openRegular } from '../base/regular-file.ts';
 import { isInside } from '../base/rooted.ts';
 import { type ImportFormat, importFormats } from '../records/dataset-record.ts';
-import { isMadeUndirected, type ReadFormat } from './converted-formats.ts';
+import { isMadeUndirected, type PlainFormat } from './converted-formats.ts';
 import { edgeListFiles, isEdgeListFile } from './edge-list-files.ts';
 import { importEdgeList } from './edge-list-import.ts';
 import { importGraphBolt, isGraphBoltFolder } from './graphbolt-import.ts';
@@ -16,9 +16,10 @@ import { importNpyFolder, importNpzFile, importTableFolder } from './npy-import.
 import { importOgbFolder, isOgbFolder } from './ogb-import.ts';
 import { csvNames, kindOfParts, parquetNames } from './table-files.ts';
 import { convertedFile, convertedFolder } from './told-apart.ts';
+import { relationOf } from './typed-schema.ts';
 
-/** What reads a format in a Preparer; others are converted before. */
-export const importers: Readonly<Record<ReadFormat, Importer>> = {
+/** What reads a format of one type in a Preparer; others are converted before. */
+export const importers: Readonly<Record<PlainFormat, Importer>> = {
   NPY: importNpyFolder,
   NPZ: importNpzFile,
   CSV: importTableFolder,
@@ -165,6 +166,7 @@ async function formatOfFolder(
   folder: string,
   names: ReadonlySet<string>,
 ): Promise<ImportFormat | null> {
+  if (names.has('types.json')) return 'TYPED_NPY';
   if (isGraphBoltFolder(names)) return 'GRAPHBOLT';
   if (isOgbFolder(names)) {
     return (await convertedFolder(folder, names)) === 'OGB_LINKS' ? 'OGB_LINKS' : 'OGB';
@@ -178,6 +180,7 @@ async function formatOfFolder(
   const ofParts = bare.map((name) => kindOfParts(join(folder, name)));
   const kind = ofParts.find((each) => each !== null);
   if (kind !== undefined) return kind;
+  if (names.has('edges') && (await hasRelations(join(folder, 'edges')))) return 'TYPED_NPY';
   const arrays = ['indptr.npy', 'edge_index.npy', 'meta.json'];
   if (arrays.some((name) => names.has(name))) return 'NPY';
   const converted = await convertedFolder(folder, names);
@@ -186,6 +189,12 @@ async function formatOfFolder(
   const isList =
     lists !== null && (lists.nodes !== null || (await isEdgeListFile(join(folder, lists.edges))));
   return isList ? 'EDGE_LIST' : null;
+}
+
+/** Whether a folder has what is called after relations. */
+async function hasRelations(folder: string): Promise<boolean> {
+  const names = await readdir(folder).catch(() => []);
+  return names.some((name) => relationOf(name.replace(/\.npy$/, '')) !== null);
 }
 
 async function fileFormat(path: string): Promise<Detection> {

@@ -48,6 +48,10 @@ export async function checkRequest(
     const description = `is for folders of .npy files, and this is ${detection.format}`;
     violations.push({ path: 'link', description });
   }
+  if (request.reverse && detection.kind === 'format' && detection.format !== 'TYPED_NPY') {
+    const description = `is for graphs of several types, and this is ${detection.format}`;
+    violations.push({ path: 'reverse', description });
+  }
   if (detection.kind === 'format' && violations.length === 0) return detection.format;
   const message = violations.map(({ path, description }) => `${path}: ${description}`).join('; ');
   throw new GnndError('SPEC_INVALID', message, { violations });
@@ -56,9 +60,9 @@ export async function checkRequest(
 /** What is chosen of a request, in a fixed order. */
 export function choicesOf(request: ImportChoices): ImportChoices {
   const { featureDtype, directed, link, task, split } = request;
-  const { ignoredColumns, madeFeatures, randomSplit } = request;
+  const { ignoredColumns, madeFeatures, randomSplit, reverse } = request;
   const arrays = { featureDtype, directed, link, task, split };
-  return { ...arrays, ignoredColumns, madeFeatures, randomSplit };
+  return { ...arrays, ignoredColumns, madeFeatures, randomSplit, reverse };
 }
 
 function digestOfRequest(request: ImportRequest): string {

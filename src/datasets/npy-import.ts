@@ -16,15 +16,15 @@ import { Table } from './table.ts';
 import { shown } from './table-columns.ts';
 import { tablePath } from './table-files.ts';
 import { importTables } from './table-import.ts';
-import { importLinks } from './target-links.ts';
+import { importLinksBeside } from './target-links.ts';
 
 /** Folders that have .npy files, and .npz files. */
 
 /** Imports a folder of .npy files, with or without a meta.json. */
 export async function importNpyFolder(context: ImportContext): Promise<DatasetFacts> {
   const facts = await new ArrayImport(context, await folderArrays(context)).run();
-  await copyNames(context);
-  await importLinks(context);
+  await copyNames(context, numNodesOf(context));
+  await importLinksBeside(context);
   return facts;
 }
 
@@ -66,8 +66,8 @@ export async function importTableFolder(context: ImportContext): Promise<Dataset
   };
   const set = { ...(await folderArrays(context)), edges, undirected: !context.directed };
   const facts = await new ArrayImport(part(context, 0, arraysShare), set).run();
-  await copyNames(context);
-  await importLinks(context);
+  await copyNames(context, numNodesOf(context));
+  await importLinksBeside(context);
   return { ...facts, source: `arrays and edges ${basename(source)}` };
 }
 
@@ -101,15 +101,18 @@ function linesProblem(lines: number, nodes: number): string {
   return `has ${formatCount(lines)} lines, ${expected}`;
 }
 
+function numNodesOf({ writer }: ImportContext): number {
+  return (writer.written('indptr')?.rows ?? 1) - 1;
+}
+
 /** Nobody reads on where names are longer. */
 const nameMaxBytes = 1 << 20;
 
 /** What `names.txt` calls the nodes, where there is one. */
-async function copyNames(context: ImportContext): Promise<void> {
+export async function copyNames(context: ImportContext, nodes: number): Promise<void> {
   const { source, writer, problems, signal } = context;
   const path = join(source, 'names.txt');
   if (!existsSync(path)) return;
-  const nodes = (writer.written('indptr')?.rows ?? 1) - 1;
   let lines = 0;
   let last = 0;
   let lineBytes = 0;

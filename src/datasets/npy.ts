@@ -38,7 +38,12 @@ export interface NpyHeader {
   readonly type: NpyType;
   /** Rows first; a vector has one entry. */
   readonly shape: readonly number[];
+  /** True: the file is in Fortran order, and this is its transpose, as which it is read. */
+  readonly isTurned?: boolean;
 }
+
+/** Orders of elements that are read: C alone, or that of Fortran, too, which turns an array. */
+export type NpyOrders = 'C' | 'ANY';
 
 /** An array that is being read: its header, and its elements in blocks. */
 export interface NpySource {
@@ -112,7 +117,7 @@ export function formatNpyHeader(header: NpyHeader): Buffer {
 }
 
 /** Parses the dictionary text of a header. Throws ImportFailure naming `path`. */
-function parseNpyHeader(text: string, path: string): NpyHeader {
+function parseNpyHeader(text: string, path: string, orders: NpyOrders): NpyHeader {
   const descr = /'descr':\s*'([^']*)'/.exec(text)?.[1];
   const order = /'fortran_order':\s*(True|False)/.exec(text)?.[1];
   const shape = /'shape':\s*\(([^)]*)\)/.exec(text)?.[1];
@@ -127,6 +132,9 @@ function parseNpyHeader(text: string, path: string): NpyHeader {
   const axes = lengths.map(Number);
   if (axes.some((axis) => !Number.isSafeInteger(axis) || axis < 0)) {
     throw badFile(path, `is damaged: its .npy header has the shape (${shape})`);
+  }
+  if (order === 'True' && axes.length === 2 && orders === 'ANY') {
+    return { type, shape: axes.reverse(), isTurned: true };
   }
   if (order === 'True' && axes.length > 1) {
     const remedy = 'expected C order (numpy.ascontiguousarray)';
@@ -156,10 +164,14 @@ export function elementCount(shape: readonly number[]): number {
 }
 
 /** Opens a .npy file and reads its header. Throws ImportFailure for anything but a whole array. */
-export async function openNpyFile(path: string, signal: AbortSignal): Promise<NpySource> {
+export async function openNpyFile(
+  path: string,
+  signal: AbortSignal,
+  orders: NpyOrders = 'C',
+): Promise<NpySource> {
   const file = await openSource(path);
   const { size } = await file.stat().finally(() => file.close());
-  const source = await openNpyStream(basename(path), size, fileChunks(path), signal);
+  const source = await openNpyStream(basename(path), size, fileChunks(path), signal, orders);
   const { type, shape } = source.header;
   const dataAt = size - elementCount(shape) * elementBytes[type];
   // What native code maps must start at a multiple of its elements' size.
@@ -175,6 +187,7 @@ export async function openNpyStream(
   totalBytes: number,
   chunks: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
+  orders: NpyOrders = 'C',
 ): Promise<NpySource> {
   const iterator = chunks[Symbol.asyncIterator]();
   const close = async (): Promise<void> => {
@@ -192,7 +205,7 @@ export async function openNpyStream(
     }
   };
   try {
-    const { header, headerBytes, rest } = await readHeader(path, totalBytes, pull);
+    const { header, headerBytes, rest } = await readHeader(path, totalBytes, pull, orders);
     const bytes = elementCount(header.shape) * elementBytes[header.type];
     if (headerBytes + bytes !== totalBytes) {
       const shape = `shape (${header.shape.join(', ')}) of ${header.type}`;
@@ -223,7 +236,12 @@ interface HeaderRead {
   readonly rest: Uint8Array;
 }
 
-async function readHeader(path: string, totalBytes: number, pull: Pull): Promise<HeaderRead> {
+async function readHeader(
+  path: string,
+  totalBytes: number,
+  pull: Pull,
+  orders: NpyOrders,
+): Promise<HeaderRead> {
   if (totalBytes === 0) throw badFile(path, 'is empty, expected a .npy array');
   let bytes = Buffer.alloc(0);
   const fill = async (length: number) => {
@@ -250,7 +268,7 @@ async function readHeader(path: string, totalBytes: number, pull: Pull): Promise
   }
   const headerBytes = textAt + textBytes;
   await fill(headerBytes);
-  const header = parseNpyHeader(bytes.toString('latin1', textAt, headerBytes), path);
+  const header = parseNpyHeader(bytes.toString('latin1', textAt, headerBytes), path, orders);
   return { header, headerBytes, rest: bytes.subarray(headerBytes) };
 }
 

@@ -1,5 +1,5 @@
-import type { DatasetCounts, DatasetValidation } from '../native/contract.ts';
-import type { DatasetManifest, Problem } from '../records/dataset-record.ts';
+import type { DatasetCounts, DatasetValidation, GraphSchema } from '../native/contract.ts';
+import type { DatasetManifest, Problem, TypedManifest } from '../records/dataset-record.ts';
 import { completeDataset } from './complete-dataset.ts';
 import type { SourceImport, TaskWatch } from './data-tasks.ts';
 import { DatasetWriter, type DatasetWritten } from './dataset-writer.ts';
@@ -9,6 +9,8 @@ import { NoticeList } from './notices.ts';
 import { ProblemList } from './problems.ts';
 import { withinRoot } from './source-root.ts';
 import { tellUnreadLinks } from './target-links.ts';
+import { importTyped } from './typed-import.ts';
+import { nativeSchemaOf } from './typed-schema.ts';
 
 /** The native check of every element of a dataset. */
 export interface NativeValidator {
@@ -16,6 +18,11 @@ export interface NativeValidator {
   datasetValidate(
     folder: string,
     counts: DatasetCounts,
+    checked: readonly string[],
+  ): Promise<DatasetValidation>;
+  datasetValidateTyped(
+    folder: string,
+    schema: GraphSchema,
     checked: readonly string[],
   ): Promise<DatasetValidation>;
 }
@@ -40,7 +47,7 @@ export async function readSource(options: SourceOptions): Promise<DatasetWritten
 }
 
 async function readMembers(options: SourceOptions): Promise<DatasetWritten> {
-  const { id, source, choices, origin, folder, progress, signal, native } = options;
+  const { source, choices, folder, progress, signal, native } = options;
   const problems = new ProblemList();
   const notices = new NoticeList();
   const checked = new Set<string>();
@@ -52,20 +59,9 @@ async function readMembers(options: SourceOptions): Promise<DatasetWritten> {
       ...{ source, native, writer, checked, called, problems, notices, signal },
       progress: (fraction, message) => progress(importShare * fraction, message),
     };
-    const imported = await importers[options.format](context);
-    problems.throwIfAny();
-    tellUnreadLinks(context);
-    for (const notice of origin?.notices ?? []) notices.add(notice);
-    const { source: from, hasNoSplits } = origin ?? imported;
-    const facts = await completeDataset(context, { ...imported, source: from, hasNoSplits });
-    if (writer.written('train')?.rows === 0 && facts.numClasses > 0) {
-      problems.add('train', 'the training split is empty: at least one node must be in it');
-    }
-    problems.throwIfAny();
-    const written = await writer.finish(id, facts, notices.kept);
+    const written = await writeDataset(context, options);
     progress(importShare, 'checking every element');
-    const counts = manifestCounts(written.manifest);
-    const found = await native.datasetValidate(folder, counts, [...checked]);
+    const found = await checkElements(native, { folder, checked }, written.manifest);
     problems.addAll(found.problems.map(asCalled(called)), found.problemCount);
     problems.throwIfAny();
     signal.throwIfAborted();
@@ -75,17 +71,50 @@ async function readMembers(options: SourceOptions): Promise<DatasetWritten> {
   }
 }
 
+/** Throws ImportFailure for all that is wrong with the source but elements of its arrays. */
+async function writeDataset(
+  context: ImportContext,
+  { id, format, origin }: SourceOptions,
+): Promise<DatasetWritten> {
+  const { writer, problems, notices } = context;
+  if (format === 'TYPED_NPY') return await importTyped(context, id);
+  const imported = await importers[format](context);
+  problems.throwIfAny();
+  tellUnreadLinks(context);
+  for (const notice of origin?.notices ?? []) notices.add(notice);
+  const { source: from, hasNoSplits } = origin ?? imported;
+  const facts = await completeDataset(context, { ...imported, source: from, hasNoSplits });
+  if (writer.written('train')?.rows === 0 && facts.numClasses > 0) {
+    problems.add('train', 'the training split is empty: at least one node must be in it');
+  }
+  problems.throwIfAny();
+  return await writer.finish(id, facts, notices.kept);
+}
+
+/** The native check of a dataset of one type or of several. */
+export async function checkElements(
+  native: NativeValidator,
+  { folder, checked }: { readonly folder: string; readonly checked: Iterable<string> },
+  manifest: DatasetManifest | TypedManifest,
+): Promise<DatasetValidation> {
+  const known = [...checked];
+  return manifest.version === 1
+    ? await native.datasetValidate(folder, manifestCounts(manifest), known)
+    : await native.datasetValidateTyped(folder, nativeSchemaOf(manifest), known);
+}
+
 /** A problem of stored arrays, by the names that the person has for them. */
 function asCalled(called: ReadonlyMap<string, string>): (problem: Problem) => Problem {
   const nameOf = (file: string) => called.get(file) ?? file;
-  return ({ path, description }) => ({
-    path: nameOf(path),
-    description: description.replaceAll(/\b[a-z_]+\.npy\b/g, nameOf),
-  });
+  return ({ path, description }) => {
+    // Of several types a file is named from the dataset's folder on, others of its type by name.
+    const place = path.slice(0, path.lastIndexOf('/') + 1);
+    const named = (file: string) => nameOf(`${place}${file}`).slice(place.length);
+    return { path: nameOf(path), description: description.replaceAll(/\b[a-z_]+\.npy\b/g, named) };
+  };
 }
 
-/** What the native core needs to know of a manifest. */
-export function manifestCounts(manifest: DatasetManifest): DatasetCounts {
+function manifestCounts(manifest: DatasetManifest): DatasetCounts {
   return {
     numNodes: manifest.num_nodes,
     numEdges: manifest.num_edges,

@@ -12,7 +12,10 @@ import { readStory, readWritten } from './adopt.ts';
 
 type Datasets = Pick<Store, 'getDataset' | 'listDatasets'>;
 
-/** Throws DATASET_NOT_FOUND, with the nearest id, and DATASET_NOT_READY. */
+/**
+ * Throws DATASET_NOT_FOUND, with the nearest id, DATASET_NOT_READY, and SPEC_INVALID for one that
+ * nothing is done with yet.
+ */
 export function requireReady(store: Datasets, id: string): DatasetRecord {
   const resource = `datasets/${id}`;
   const dataset = store.getDataset(id);
@@ -28,7 +31,20 @@ export function requireReady(store: Datasets, id: string): DatasetRecord {
     const why = `dataset ${id} is ${dataset.state}, not READY${because}; ${remedy}`;
     throw new GnndError('DATASET_NOT_READY', why, { resource });
   }
+  const description = unusedBecause(dataset);
+  if (description !== null) {
+    const violations = [{ path: 'dataset', description }];
+    throw new GnndError('SPEC_INVALID', description, { resource, violations });
+  }
   return dataset;
+}
+
+/** Why nothing but imports and checks takes a dataset that is READY; null: all take it. */
+export function unusedBecause({ id, schema }: DatasetRecord): string | null {
+  if (schema === null) return null;
+  const counts = `${schema.types.length} types of nodes and ${schema.relations.length} relations`;
+  const what = 'gnnd imports and checks such graphs, and does not learn from them yet';
+  return `${id} has ${counts}: ${what}`;
 }
 
 /** Datasets among which a mistyped id is looked for. */
@@ -49,7 +65,8 @@ export function hasEdgeWeights(dataset: DatasetRecord): boolean {
 /** Links that it brings beside its graph; null where it has none. */
 export function linksOf(dataset: DatasetRecord): DatasetLinks | null {
   if (!existsSync(join(dataset.path, 'links_train.npy'))) return null;
-  return readWritten(dataset.path)?.manifest.links ?? null;
+  const manifest = readWritten(dataset.path)?.manifest;
+  return manifest?.version === 1 ? (manifest.links ?? null) : null;
 }
 
 /** What its import counted of the columns of its features; null where that is lost. */

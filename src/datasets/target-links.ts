@@ -9,6 +9,7 @@ import { readLinkLabels, writeLinkLabels } from './link-labels.ts';
 import { readLinkWeights } from './link-weights.ts';
 import { type NpySource, npyIntegers, openNpyFile } from './npy.ts';
 import { badFile, formatCount, ImportFailure } from './problems.ts';
+import { liesByEnd } from './typed-edges.ts';
 
 /**
  * Links of a source, beside its graph: pairs of nodes that jobs learn and are judged by, in
@@ -39,17 +40,33 @@ export function tellUnreadLinks({ source, writer, notices }: ImportContext): voi
   );
 }
 
+/** Where links lie, and what their ends are. */
+export interface LinkPlace {
+  /** Messages call it `links`. */
+  readonly folder: string;
+  /** Of the type that links lead from, and of the one that they lead to. */
+  readonly numNodes: readonly [sources: number, destinations: number];
+  /** Both are one type. */
+  readonly isOneType: boolean;
+}
+
+/** Imports the links beside a graph of one type; nothing where there are none. */
+export async function importLinksBeside(context: ImportContext): Promise<void> {
+  const nodes = (context.writer.written('indptr')?.rows ?? 1) - 1;
+  const folder = join(context.source, 'links');
+  await importLinks(context, { folder, numNodes: [nodes, nodes], isOneType: true });
+}
+
 /**
- * Reads, checks and writes the links of a folder; nothing where it has none. REQUIRES: the graph is
- * written.
+ * Reads, checks and writes the links of a folder; nothing where it has none. REQUIRES: the edges
+ * along which messages go are written.
  */
-export async function importLinks(context: ImportContext): Promise<void> {
-  const { source, writer, problems } = context;
-  const folder = join(source, 'links');
+export async function importLinks(context: ImportContext, place: LinkPlace): Promise<void> {
+  const { writer, problems } = context;
+  const { folder } = place;
   const names = await readdir(folder).catch(() => null);
   if (names === null) return;
-  const numNodes = (writer.written('indptr')?.rows ?? 1) - 1;
-  const reader = new LinkReader(context, { folder, names, numNodes });
+  const reader = new LinkReader(context, { ...place, names });
   const before = problems.count;
   const pairs = {
     train: await reader.read('links_train'),
@@ -81,7 +98,7 @@ export async function importLinks(context: ImportContext): Promise<void> {
   const file = reader.weightFile();
   const weights = await readLinkWeights(context, { folder, names, file, pairs: train });
   if (problems.count > before || train === null || val === null || test === null) return;
-  const inGraph = await checkedPairs(context, { train, val, test });
+  const inGraph = await checkedPairs(context, { train, val, test }, place.isOneType);
   if (problems.count > before) return;
   for (const side of linkSides) await writer.writeLinks(`links_${side}`, pairs[side] ?? nothing);
   for (const side of ['val', 'test'] as const) {
@@ -122,10 +139,8 @@ function rowsOf({ values, columns }: LinkArray): number {
   return columns === 0 ? 0 : values.length / columns;
 }
 
-interface Links {
-  readonly folder: string;
+interface Links extends LinkPlace {
   readonly names: readonly string[];
-  readonly numNodes: number;
 }
 
 class LinkReader {
@@ -165,7 +180,7 @@ class LinkReader {
       return null;
     }
     try {
-      const open = () => openNpyFile(join(folder, file), signal);
+      const open = () => openNpyFile(join(folder, file), signal, isPairs ? 'ANY' : 'C');
       const values = await this.#values(open, `links/${file}`, isPairs);
       if (values.values.length > 0) return values;
       problems.add(values.path, 'is empty: expected one link or more');
@@ -194,8 +209,8 @@ class LinkReader {
       if (!isPairs && (shape.length !== 2 || columns === 0)) {
         throw badFile(path, `has shape (${shape.join(', ')}), expected [links, negatives]`);
       }
-      const isByEnd = isPairs && rows === 2;
-      if (isByEnd && columns === 2) {
+      const isByEnd = isPairs && liesByEnd(source.header);
+      if (isPairs && rows === 2 && columns === 2) {
         const how = 'read as [2, links]: two sources, then their destinations';
         this.#context.notices.add(`${path} has shape (2, 2), ${how}`);
       }
@@ -209,34 +224,46 @@ class LinkReader {
   /** All elements, row after row; `pairs` of an array that has sources first, then destinations. */
   async #ids(source: NpySource, path: string, pairs: number | null): Promise<Uint32Array> {
     const { signal } = this.#context;
-    const { numNodes } = this.#links;
     const { shape } = source.header;
     const count = (shape[0] ?? 0) * (shape[1] ?? 0);
     const columns = shape[1] ?? 1;
-    let first = '';
+    const isPairs = pairs !== null || !path.endsWith('negatives.npy');
     const place = (at: number) => `row ${Math.floor(at / columns)}, column ${at % columns}`;
     const reader = new ElementReader(source, 'uint32', (_, value) => {
-      throw badFile(path, `has ${value}, expected ids below the ${formatCount(numNodes)} nodes`);
+      throw badFile(path, `has ${value}, ${this.#expected(1)}`);
     });
     const read = await reader.take(count);
     signal.throwIfAborted();
-    let outside = 0;
-    for (const [at, id] of read.entries()) {
-      if (id < numNodes) continue;
-      outside += 1;
-      first ||= `${id} at ${place(at)}`;
+    const { numNodes } = this.#links;
+    const sideOf = (at: number): 0 | 1 => {
+      if (!isPairs) return 1;
+      return (pairs === null ? at % 2 === 0 : at < pairs) ? 0 : 1;
+    };
+    const outside: number[] = [];
+    let others = 0;
+    for (let at = 0; at < count; at += 1) {
+      if ((read[at] ?? 0) < numNodes[sideOf(at)]) continue;
+      if (outside.length === 0) outside.push(at);
+      else others += 1;
     }
-    if (outside > 0) {
-      const many = outside === 1 ? '' : ` and ${formatCount(outside - 1)} more`;
-      const expected = `expected ids below the ${formatCount(numNodes)} nodes`;
-      throw badFile(path, `has ${first}${many}: ${expected}`);
+    for (const at of outside) {
+      const more = others === 0 ? '' : ` and ${formatCount(others)} more`;
+      throw badFile(path, `has ${read[at]} at ${place(at)}${more}: ${this.#expected(sideOf(at))}`);
     }
-    if (pairs === null) return read;
-    const turned = new Uint32Array(read.length);
-    for (let pair = 0; pair < pairs; pair += 1) {
-      turned[2 * pair] = read[pair] ?? 0;
-      turned[2 * pair + 1] = read[pairs + pair] ?? 0;
-    }
-    return turned;
+    return pairs === null ? read : turned(read, pairs);
   }
+
+  #expected(side: 0 | 1): string {
+    return `expected ids below the ${formatCount(this.#links.numNodes[side])} nodes`;
+  }
+}
+
+/** Sources first, then destinations, as pairs. */
+function turned(ids: Uint32Array, pairs: number): Uint32Array {
+  const found = new Uint32Array(ids.length);
+  for (let pair = 0; pair < pairs; pair += 1) {
+    found[2 * pair] = ids[pair] ?? 0;
+    found[2 * pair + 1] = ids[pairs + pair] ?? 0;
+  }
+  return found;
 }

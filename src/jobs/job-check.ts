@@ -6,6 +6,7 @@ import {
   hasEdgeWeights,
   isUndirected,
   linksOf,
+  unusedBecause,
 } from '../datasets/ready-dataset.ts';
 import type { CoreAddon, ModelOptions } from '../native/contract.ts';
 import { loadCore } from '../native/load.ts';
@@ -80,7 +81,9 @@ function resolveOrThrow(
   { given, dataset, noDataset, host }: JobCheck,
 ): ResolvedJob {
   const { spec: input, violations: before, isComplete } = given;
-  const ready = dataset?.state === 'READY' ? dataset : null;
+  const isReady = dataset?.state === 'READY';
+  const unused = isReady ? unusedBecause(dataset) : null;
+  const ready = isReady && unused === null ? dataset : null;
   const context: ResolveContext = {
     ...host,
     pluginFile: pluginFilesIn(host.pluginsDir),
@@ -100,7 +103,7 @@ function resolveOrThrow(
         : rowPlanOfJob(spec as JobSpec, { native, ...placementFacts(host, spec, ready) }).chunk,
   };
   const resolution = resolveJobSpec(input, context);
-  if ('ok' in resolution && before.length === 0) {
+  if ('ok' in resolution && before.length === 0 && unused === null) {
     const spec = resolution.ok;
     const choices = {
       standardize: standardizeText(input, spec, context),
@@ -117,6 +120,7 @@ function resolveOrThrow(
       violations.push({ path: 'spec.dataset', description: noDataset });
     }
   }
+  if (unused !== null) violations.unshift({ path: 'spec.dataset', description: unused });
   const fields = violations.length === 1 ? 'a field' : `${violations.length} fields`;
   throw new GnndError('SPEC_INVALID', `the job spec has ${fields} that cannot be`, { violations });
 }

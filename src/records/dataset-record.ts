@@ -12,7 +12,7 @@ export type DatasetState = 'IMPORTING' | 'READY' | 'FAILED';
 export const importFormats = [
   ...(['NPY', 'NPZ', 'CSV', 'PARQUET', 'OGB', 'GRAPHBOLT', 'EDGE_LIST'] as const),
   ...(['PYG', 'DGL', 'PLANETOID', 'GRAPHSAINT', 'GRAPHSAGE', 'NETWORKX'] as const),
-  ...(['BENCHMARK_NPZ', 'OGB_LINKS'] as const),
+  ...(['BENCHMARK_NPZ', 'OGB_LINKS', 'TYPED_NPY'] as const),
 ] as const;
 export type ImportFormat = (typeof importFormats)[number];
 
@@ -45,6 +45,8 @@ export interface ImportChoices {
   readonly madeFeatures: MadeFeatures | null;
   /** Null: what the format does by itself. */
   readonly randomSplit: RandomSplit | null;
+  /** Of several types: each relation is stored in the other direction, too. */
+  readonly reverse: boolean;
 }
 
 /** Element types of feature rows on disk, as NumPy names them. */
@@ -77,6 +79,54 @@ export interface DatasetManifest {
   readonly class_names?: readonly string[];
   /** Links of its own that jobs may learn; absent: it has none. */
   readonly links?: DatasetLinks;
+}
+
+/** A type of nodes of a graph that has several. */
+export interface NodeType {
+  readonly name: string;
+  readonly num_nodes: number;
+  /** Absent: it has none. */
+  readonly features?: { readonly columns: number; readonly dtype: FeatureDtype };
+  /** Absent: it has none, and so no splits. */
+  readonly labels?: {
+    readonly task: DatasetTask;
+    readonly num_classes: number;
+    readonly split: { readonly train: number; readonly val: number; readonly test: number };
+    readonly class_names?: readonly string[];
+  };
+}
+
+/** Edges from the nodes of one type to those of one, which learn along them. */
+export interface Relation {
+  readonly source: string;
+  readonly name: string;
+  readonly destination: string;
+  readonly num_edges: number;
+  /** Folder name of the relation whose edges it has in the other direction; absent: none. */
+  readonly reverse_of?: string;
+  /** Links of its own that jobs may learn; absent: it has none. */
+  readonly links?: DatasetLinks;
+}
+
+/** Types and relations, each by name. */
+export interface GraphSchema {
+  readonly types: readonly NodeType[];
+  readonly relations: readonly Relation[];
+}
+
+/** `dataset.json` of a dataset that has several types; `sha256` by paths below its folder. */
+export interface TypedManifest extends GraphSchema {
+  readonly format: 'gnnd-dataset';
+  readonly version: 2;
+  readonly sha256: Readonly<Record<string, string>>;
+}
+
+/** `import.json` of such a dataset: what that of one type has, as far as it is of the whole. */
+export interface TypedStory extends Pick<ImportStory, 'name' | 'source' | 'notices'> {
+  /** By type, of those that have features. */
+  readonly columns: Readonly<Record<string, ColumnStatistics>>;
+  /** By type, where the source says them. */
+  readonly feature_names: Readonly<Record<string, readonly string[]>>;
 }
 
 /** `import.json` beside it: how it came here and what is in it, which its digest does not cover. */
@@ -117,6 +167,11 @@ export interface DatasetRecord {
   readonly numTest: number;
   readonly bytes: number;
   readonly createAtMs: number;
+  /**
+   * Null: one type and one relation. Else counts of nodes, edges and splits are those of all
+   * together, and those of features and classes are 0.
+   */
+  readonly schema: GraphSchema | null;
 }
 
 /** One thing wrong with a file, a line of it or a field. */

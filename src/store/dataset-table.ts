@@ -1,13 +1,65 @@
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
-import { type DatasetRecord, datasetTasks, featureDtypes } from '../records/dataset-record.ts';
-import { integer, object, oneOf, text } from './codec.ts';
+import {
+  type DatasetRecord,
+  datasetTasks,
+  featureDtypes,
+  type GraphSchema,
+  type NodeType,
+  type Relation,
+} from '../records/dataset-record.ts';
+import {
+  type Decoder,
+  fromJson,
+  integer,
+  list,
+  nullable,
+  object,
+  oneOf,
+  partial,
+  text,
+  toJson,
+} from './codec.ts';
 import { type Cell, type Database, isUniqueViolation, type Row } from './database.ts';
 import type { DatasetCounts, DatasetStore } from './store-types.ts';
 
 const featureDtype = oneOf(featureDtypes);
 const datasetTask = oneOf(datasetTasks);
 const datasetState = oneOf(['IMPORTING', 'READY', 'FAILED']);
+
+const split = object({ train: integer, val: integer, test: integer });
+const sides = object({ val: integer, test: integer });
+
+/** Decoders of what must be there and of what may be, for one object. */
+function both<A extends object, B extends object>(must: Decoder<A>, may: Decoder<B>) {
+  return (value: unknown, at: string): A & B => ({ ...must(value, at), ...may(value, at) });
+}
+
+const nodeType: Decoder<NodeType> = both(
+  object({ name: text, num_nodes: integer }),
+  partial({
+    features: object({ columns: integer, dtype: featureDtype }),
+    labels: both(
+      object({ task: datasetTask, num_classes: integer, split }),
+      partial({ class_names: list(text) }),
+    ),
+  }),
+);
+
+const links: Decoder<NonNullable<Relation['links']>> = both(
+  object({ train: integer, val: integer, test: integer, negatives: sides, in_graph: sides }),
+  partial({ pool: sides, labels: object({ task: datasetTask, count: integer }) }),
+);
+
+const relation: Decoder<Relation> = both(
+  object({ source: text, name: text, destination: text, num_edges: integer }),
+  partial({ reverse_of: text, links }),
+);
+
+const graphSchema: Decoder<GraphSchema> = object({
+  types: list(nodeType),
+  relations: list(relation),
+});
 
 const datasetRow = object({
   id: text,
@@ -26,6 +78,7 @@ const datasetRow = object({
   create_at_ms: integer,
   feature_dtype: featureDtype,
   task: datasetTask,
+  schema: nullable(fromJson(graphSchema)),
 });
 
 export function datasetTable(database: Database, clock: Clock): DatasetStore {
@@ -34,7 +87,7 @@ export function datasetTable(database: Database, clock: Clock): DatasetStore {
   const count = database.prepare(
     'SELECT state, count(*) AS n, sum(bytes) AS bytes FROM datasets GROUP BY state',
   );
-  const places = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)';
+  const places = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)';
   const insert = database.prepare(`INSERT INTO datasets VALUES ${places}`);
   const replace = database.prepare(`REPLACE INTO datasets VALUES ${places}`);
 
@@ -83,6 +136,7 @@ function cellsOf(record: DatasetRecord): Cell[] {
     ...[record.numNodes, record.numEdges, record.numFeatures, record.numClasses],
     ...[record.numTrain, record.numVal, record.numTest, record.bytes, record.createAtMs],
     ...[record.featureDtype, record.task],
+    record.schema === null ? null : toJson(record.schema, graphSchema, 'datasets.schema'),
   ];
 }
 
@@ -105,6 +159,7 @@ function recordOf(row: Row): DatasetRecord {
     numTest: stored.num_test,
     bytes: stored.bytes,
     createAtMs: stored.create_at_ms,
+    schema: stored.schema,
   };
 }
 

@@ -185,7 +185,8 @@ const schema = `
     bytes INTEGER NOT NULL,
     create_at_ms INTEGER NOT NULL,
     feature_dtype TEXT NOT NULL,
-    task TEXT NOT NULL
+    task TEXT NOT NULL,
+    schema TEXT
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE operations (

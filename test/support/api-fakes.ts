@@ -248,6 +248,7 @@ export function datasetRecord(changes: Partial<DatasetRecord> = {}): DatasetReco
     numVal: 500,
     numTest: 1000,
     bytes: 15_700_000,
+    schema: null,
     createAtMs: 1_700_000_000_000,
     ...changes,
   };

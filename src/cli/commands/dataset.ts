@@ -34,6 +34,7 @@ import { formatAge, formatBytes } from '../session/units.ts';
 import { classesNouns, noticesOf, taskText } from '../show/dataset-text.ts';
 import { idOf, isoTime, resourceName, wallMs } from '../show/job-text.ts';
 import { type Column, type Fact, printList, printOne } from '../show/output.ts';
+import { schemaSections } from '../show/schema-text.ts';
 import { waitForOperation } from './operations.ts';
 import { addPropagationCommands } from './propagation.ts';
 
@@ -88,12 +89,14 @@ export function addDatasetCommands(program: Command, run: Run): void {
         'of a source that has none: shares of the labelled nodes, as 0.2,0.2',
       ).argParser(randomSplitOf),
     )
+    .option('--reverse', 'several types: store each relation in the other direction, too')
     .option('--validate-only', 'check the source, import nothing')
     .option('--wait', 'wait for the end and show progress (default)')
     .option('--no-wait', 'answer at once with the operation')
     .action(run(importDataset));
   dataset
     .command('get')
+    .alias('show')
     .description('show one dataset')
     .argument('<dataset>')
     .action(run(getDataset));
@@ -124,6 +127,7 @@ interface ImportFlags {
   readonly ignoreColumns?: readonly string[];
   readonly features?: string;
   readonly randomSplit?: MessageInitShape<typeof RandomSplitSchema>;
+  readonly reverse?: boolean;
   readonly validateOnly?: boolean;
   readonly wait?: boolean;
 }
@@ -146,6 +150,7 @@ async function importDataset(
     ignoredColumns: [...(flags.ignoreColumns ?? [])],
     madeFeatures: numberOf(MadeFeaturesSchema, flags.features ?? '') ?? 0,
     ...(flags.randomSplit === undefined ? {} : { randomSplit: flags.randomSplit }),
+    reverse: flags.reverse === true,
     validateOnly: flags.validateOnly === true,
     requestId: session.requestId,
   });
@@ -233,11 +238,6 @@ async function getDataset(session: Session, given: string): Promise<number> {
 }
 
 function printDataset(session: Session, dataset: Dataset): void {
-  const count = (title: string, value: bigint | number): Fact => [
-    title,
-    formatCount(value),
-    String(value),
-  ];
   printOne(session, {
     schema: DatasetSchema,
     message: dataset,
@@ -246,21 +246,37 @@ function printDataset(session: Session, dataset: Dataset): void {
       ['Dataset', session.style.bold(idOf(dataset.name)), dataset.name],
       ['State', paintState(dataset.state, session.style), stateText(dataset.state)],
       ...messageFacts(dataset),
-      count('Nodes', dataset.numNodes),
-      count('Edges', dataset.numEdges),
-      count('Features', dataset.numFeatures),
-      ['Feature dtype', dtypeText(dataset)],
-      ['Task', taskText(dataset)],
-      classesFact(dataset),
-      count('Train', dataset.numTrain),
-      count('Validation', dataset.numVal),
-      count('Test', dataset.numTest),
+      countFact('Nodes', dataset.numNodes),
+      countFact('Edges', dataset.numEdges),
+      ...learntFacts(dataset),
+      countFact('Train', dataset.numTrain),
+      countFact('Validation', dataset.numVal),
+      countFact('Test', dataset.numTest),
       ['Size', formatBytes(Number(dataset.bytes)), String(dataset.bytes), 'bytes'],
       ['Path', dataset.path],
       ['Digest', dataset.digest],
       ['Created', ageText(session, dataset), isoTime(dataset.createTime), 'create_time'],
     ],
+    sections: () => schemaSections(session, dataset),
   });
+}
+
+function countFact(title: string, value: bigint | number): Fact {
+  return [title, formatCount(value), String(value)];
+}
+
+/** What its nodes have, where all are of one type; each of several has its own. */
+function learntFacts(dataset: Dataset): readonly Fact[] {
+  const { nodeTypes, relations, numFeatures } = dataset;
+  if (nodeTypes.length > 0) {
+    return [countFact('Types', nodeTypes.length), countFact('Relations', relations.length)];
+  }
+  return [
+    countFact('Features', numFeatures),
+    ['Feature dtype', dtypeText(dataset)],
+    ['Task', taskText(dataset)],
+    classesFact(dataset),
+  ];
 }
 
 /** Why an import failed, or what it has to say, a line each. */

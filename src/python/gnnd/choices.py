@@ -23,7 +23,7 @@ def request_of(name: Any, source: str, choices: Mapping[str, Any]) -> pb.ImportD
     """The request of an import. Raises `InvalidRequest` with all that is wrong of its choices.
 
     `choices` are `feature_dtype`, `task`, `split`, `directed`, `link`, `ignored_columns`,
-    `made_features` and `random_split`, each of which may be None.
+    `made_features`, `random_split` and `reverse`, each of which may be None.
     """
     wrongs: list[Violation] = []
     fields: dict[str, Any] = {}
@@ -36,6 +36,7 @@ def request_of(name: Any, source: str, choices: Mapping[str, Any]) -> pb.ImportD
         ("ignored_columns", _columns),
         ("directed", bool),
         ("link", bool),
+        ("reverse", bool),
     ):
         if choices.get(key) is None:
             continue

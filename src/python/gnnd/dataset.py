@@ -46,17 +46,17 @@ class Dataset:
 
     @property
     def num_nodes(self) -> int:
-        """Nodes."""
+        """Nodes, of all types."""
         return self.message.num_nodes
 
     @property
     def num_edges(self) -> int:
-        """Entries of all rows; an edge without direction counts twice."""
+        """Entries of all rows, of all relations; an edge without direction counts twice."""
         return self.message.num_edges
 
     @property
     def num_features(self) -> int:
-        """Feature columns."""
+        """Feature columns; 0 where there are several types, see `node_types`."""
         return self.message.num_features
 
     @property
@@ -68,6 +68,19 @@ class Dataset:
     def task(self) -> Task:
         """What is learnt of a node: its class, which of several labels it has, or numbers."""
         return task_of(self.message.task)
+
+    @property
+    def node_types(self) -> dict[str, pb.NodeType]:
+        """What the nodes of each type have, by name; empty: all are of one, which has no name."""
+        return {found.name: found for found in self.message.node_types}
+
+    @property
+    def relations(self) -> dict[tuple[str, str, str], pb.Relation]:
+        """What relations there are, by (source type, name, destination type); empty: one."""
+        return {
+            (found.source, found.name, found.destination): found
+            for found in self.message.relations
+        }
 
     @property
     def split(self) -> dict[str, int]:
@@ -100,6 +113,12 @@ class Dataset:
 
     def __repr__(self) -> str:
         message = self.message
+        if message.node_types:
+            return (
+                f"<gnnd.Dataset {self.id}: {message.num_nodes:,} nodes of "
+                f"{len(message.node_types)} types, {message.num_edges:,} edges of "
+                f"{len(message.relations)} relations>"
+            )
         return (
             f"<gnnd.Dataset {self.id}: {message.num_nodes:,} nodes, {message.num_edges:,} edges, "
             f"{message.num_features:,} features, {message.num_classes:,} {NOUNS[self.task]}, "

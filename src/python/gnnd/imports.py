@@ -281,6 +281,7 @@ class Imports:
         ignored_columns: Sequence[str] | None = None,
         made_features: str | None = None,
         random_split: RandomSplit | None = None,
+        reverse: bool = False,
         progress: Report | bool = False,
     ) -> Dataset:
         """Imports what lies on the daemon's host, in any format that `gnnctl` takes.
@@ -288,13 +289,15 @@ class Imports:
         That is a folder of .npy files, of CSV or Parquet tables, of OGB or of GraphBolt, or an
         .npz file. `split` is one of several: the column of masks, or the name of an OGB folder's.
         `ignored_columns` of tables are no features; a source without features gets those of
-        `made_features`, and one without splits a `random_split`, as `import_arrays` says.
+        `made_features`, and one without splits a `random_split`, as `import_arrays` says. Of a
+        folder of several types (docs/datasets.md) `reverse` stores each relation in the other
+        direction, too, as `rev_NAME`.
         `progress=True` prints how far it is; a function gets it as (share, message).
         """
         choices = {
             **{"feature_dtype": feature_dtype, "directed": directed, "task": task, "split": split},
             **{"ignored_columns": ignored_columns, "made_features": made_features},
-            "random_split": random_split,
+            **{"random_split": random_split, "reverse": reverse},
         }
         source = os.path.abspath(path) if self.is_same_host else os.fspath(path)
         return import_source(self.connection, request_of(name, source, choices), progress)

@@ -26,7 +26,7 @@ export interface Trial {
 interface TrialOptions {
   readonly store?: MemoryStore;
   readonly folder?: string;
-  readonly native?: NativeValidator;
+  readonly native?: Partial<NativeValidator>;
   readonly sourcesDir?: string;
   readonly isAlone?: boolean;
 }
@@ -102,7 +102,7 @@ export function errorOfCall(call: Promise<unknown>): Promise<GnndError> {
 export function gatedValidator() {
   const { promise: gate, open } = gateOf();
   const { promise: reached, open: reach } = gateOf();
-  const native: NativeValidator = {
+  const native = {
     datasetValidate: async () => {
       reach();
       await gate;
@@ -112,8 +112,11 @@ export function gatedValidator() {
   return { native, reached, open };
 }
 
+/** The check of graphs of one type. */
+type PlainValidator = Pick<NativeValidator, 'datasetValidate'>;
+
 /** A validator that asks `stuck` about the dataset `id` only. */
-export function stuckOnly(stuck: NativeValidator, id: string): NativeValidator {
+export function stuckOnly(stuck: PlainValidator, id: string): PlainValidator {
   return {
     datasetValidate: (folder, counts, checked) =>
       folder.includes(`.tmp-${id}-`)

@@ -34,6 +34,7 @@ export const noChoices: ImportChoices = {
   ignoredColumns: [],
   madeFeatures: null,
   randomSplit: null,
+  reverse: false,
 };
 
 const folders: string[] = [];
@@ -198,6 +199,7 @@ export function trustingValidator(): NativeReader & {
       checked.push(...names);
       return { problems: [], problemCount: 0 };
     },
+    datasetValidateTyped: async () => ({ problems: [], problemCount: 0 }),
   };
 }
 
@@ -248,7 +250,10 @@ export async function tryImport(
   });
   const place = join(folder, 'trial');
   const story: ImportStory = JSON.parse(readFileSync(join(place, 'import.json'), 'utf8'));
-  return { ...result, story, folder: place, numbers: (name) => numbersOf(join(place, name)) };
+  // Formats of several types have tests of their own.
+  const manifest = result.manifest as DatasetManifest;
+  const numbers = (name: string) => numbersOf(join(place, name));
+  return { ...result, manifest, story, folder: place, numbers };
 }
 
 /** The problems of an import that must fail, and that it left nothing behind. */
@@ -289,7 +294,7 @@ export async function linesOf(
 }
 
 /** Elements of a file that one of our writers wrote. */
-function numbersOf(path: string): number[] {
+export function numbersOf(path: string): number[] {
   const bytes = readFileSync(path);
   const start = 10 + bytes.readUInt16LE(8);
   const type = /'descr': '(...)'/.exec(bytes.toString('latin1', 10, start))?.[1];

@@ -223,5 +223,6 @@ export function newDataset(id: string): NewDataset {
     numVal: 0,
     numTest: 0,
     bytes: 0,
+    schema: null,
   };
 }
