@@ -47,8 +47,11 @@ function rowsOf(edges: readonly Pair[], numRows: number): number[][] {
 
 function filesOf({ types, relations }: Typed): Files {
   const arrays = Object.entries(relations).map(([name, edges]) => {
-    const ends = BigInt64Array.from(edges.flat(), BigInt);
-    return [`edges/${name}.npy`, npy('int64', [edges.length, 2], ends)] as const;
+    // Two edges are read as [2, edges], whoever means [edges, 2].
+    const isByEnd = edges.length === 2;
+    const ends = isByEnd ? [0, 1].map((side) => edges.map((edge) => edge[side] ?? 0)) : edges;
+    const values = BigInt64Array.from(ends.flat(), BigInt);
+    return [`edges/${name}.npy`, npy('int64', [edges.length, 2], values)] as const;
   });
   return { 'types.json': JSON.stringify(types), ...Object.fromEntries(arrays) };
 }

@@ -15,7 +15,8 @@ mkdirSync(join(root, 'outside'));
 symlinkSync(join(root, 'outside'), join(dumpsDir, 'leads-out'));
 afterAll(() => rmSync(root, { recursive: true }));
 
-const dataset = { id: 'a', state: 'READY', path: root, numTrain: 10, numNodes: 10, numVal: 0 };
+const counts = { numTrain: 10, numNodes: 10, numVal: 0 };
+const dataset = { id: 'a', state: 'READY', path: root, schema: null, ...counts };
 
 /** What is wrong with a request for a dump there; all others of its fields are wrong, too. */
 async function problemOf(dumpDir: string): Promise<string | null> {
