@@ -35,6 +35,11 @@ export function isMadeUndirected(format: ImportFormat): boolean {
   return undirected.has(format);
 }
 
+/** Whether its graphs may have several types; what is in a source says whether they do. */
+export function mayHaveTypes(format: ImportFormat): boolean {
+  return format === 'TYPED_NPY' || format === 'PYG';
+}
+
 /** A source of a format that is told only by what is in it. */
 export class OtherFormat extends Error {
   readonly format: ConvertedFormat;

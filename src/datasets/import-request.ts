@@ -4,6 +4,7 @@ import { type FieldViolation, GnndError } from '../base/errors.ts';
 import type { ImportChoices, ImportFormat } from '../records/dataset-record.ts';
 import { idPattern } from '../spec/limits.ts';
 import type { RequestKey } from '../store/store.ts';
+import { mayHaveTypes } from './converted-formats.ts';
 import { type DetectFormat, listsEdges } from './detect-format.ts';
 
 /** What is asked of an import, and whether it can be asked. */
@@ -48,7 +49,7 @@ export async function checkRequest(
     const description = `is for folders of .npy files, and this is ${detection.format}`;
     violations.push({ path: 'link', description });
   }
-  if (request.reverse && detection.kind === 'format' && detection.format !== 'TYPED_NPY') {
+  if (request.reverse && detection.kind === 'format' && !mayHaveTypes(detection.format)) {
     const description = `is for graphs of several types, and this is ${detection.format}`;
     violations.push({ path: 'reverse', description });
   }

@@ -77,7 +77,10 @@ async function writeDataset(
   { id, format, origin }: SourceOptions,
 ): Promise<DatasetWritten> {
   const { writer, problems, notices } = context;
-  if (format === 'TYPED_NPY') return await importTyped(context, id);
+  if (format === 'TYPED_NPY') return await importTyped(context, { id, origin });
+  if (context.reverse) {
+    problems.add('reverse', 'is for graphs of several types, and this one has one');
+  }
   const imported = await importers[format](context);
   problems.throwIfAny();
   tellUnreadLinks(context);

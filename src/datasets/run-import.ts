@@ -1,4 +1,4 @@
-import { readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { makeFolder, syncFolder } from '../base/atomic-file.ts';
@@ -85,11 +85,16 @@ async function readConverted(
   const later = (share: number, message: string) =>
     progress(convertedShare + (1 - convertedShare) * share, message);
   const written = await tasks.importSource(
-    { id, source: arrays, format: 'NPY', root: '', choices: asked, origin, folder },
+    { id, source: arrays, format: arraysFormat(arrays), root: '', choices: asked, origin, folder },
     { signal, progress: later },
   );
   await rm(arrays, { recursive: true });
   return written;
+}
+
+/** What a converter has made: arrays of one type, or of several. */
+function arraysFormat(folder: string): 'NPY' | 'TYPED_NPY' {
+  return existsSync(join(folder, 'types.json')) ? 'TYPED_NPY' : 'NPY';
 }
 
 /**

@@ -3,6 +3,7 @@ import { basename, join } from 'node:path';
 import { syncFolder } from '../base/atomic-file.ts';
 import type { GraphSchema, TypedManifest, TypedStory } from '../records/dataset-record.ts';
 import { columnStatisticsOf } from './column-statistics.ts';
+import type { SourceImport } from './data-tasks.ts';
 import { type DatasetWriter, type DatasetWritten, writeTexts } from './dataset-writer.ts';
 import { type ImportContext, part } from './import-context.ts';
 import { type TypedLayout, typedLayout } from './typed-layout.ts';
@@ -21,9 +22,13 @@ import { inOrder, relationsMax, relationText, reversedName } from './typed-schem
 const shares = { types: 0.3, relations: 0.8 };
 
 /** Writes the dataset whole, except that nobody has checked its elements. */
-export async function importTyped(context: ImportContext, id: string): Promise<DatasetWritten> {
+export async function importTyped(
+  context: ImportContext,
+  { id, origin }: Pick<SourceImport, 'id' | 'origin'>,
+): Promise<DatasetWritten> {
   const { problems, notices, source } = context;
   const root = context.writer.folder;
+  for (const notice of origin?.notices ?? []) notices.add(notice);
   refuseOptions(context);
   const layout = await typedLayout(context);
   for (const folder of ['nodes', 'edges']) await mkdir(join(root, folder));
@@ -47,7 +52,7 @@ export async function importTyped(context: ImportContext, id: string): Promise<D
   };
   const all = [...notices.kept, ...schemaNotices(schema)];
   const story: TypedStory = {
-    ...{ name: id, source: `typed folder ${basename(source)}`, notices: all },
+    ...{ name: id, source: origin?.source ?? `typed folder ${basename(source)}`, notices: all },
     ...(await columnsOf(root, types)),
   };
   const texts = await writeTexts(root, manifest, story);

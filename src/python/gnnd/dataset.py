@@ -78,8 +78,7 @@ class Dataset:
     def relations(self) -> dict[tuple[str, str, str], pb.Relation]:
         """What relations there are, by (source type, name, destination type); empty: one."""
         return {
-            (found.source, found.name, found.destination): found
-            for found in self.message.relations
+            (found.source, found.name, found.destination): found for found in self.message.relations
         }
 
     @property

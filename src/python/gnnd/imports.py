@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import gnnd_formats
-from gnnd import networks, saved, sources, staging, tables
+from gnnd import networks, saved, sources, staging, tables, typed
 from gnnd.calls import public
 from gnnd.choices import request_of
 from gnnd.connection import Connection
@@ -131,17 +131,24 @@ class Imports:
     def import_pyg(self, data: Any, name: str, *, trust: bool = False, **options: Any) -> Dataset:
         """Imports a `torch_geometric.data.Data`: `x`, `y`, `edge_index` or `adj_t`, and masks.
 
-        `data` may also be a `HeteroData` of one type of nodes and edges, a dataset of one graph, a
-        file of `torch.save` (`data.pt`) or a dataset's folder with `processed`: no code of it runs
-        unless you `trust` it. `train_mask` and `val_mask` may be of 0 and 1, or ids in
-        `train_idx` and so on; `options` are those of `import_arrays`, and stand above what `data`
-        says. Of links it takes what `RandomLinkSplit` returns, `(train, val, test)`: the edges of
-        the first are those of messages.
+        `data` may also be a `HeteroData`, a dataset of one graph, a file of `torch.save`
+        (`data.pt`) or a dataset's folder with `processed`: no code of it runs unless you `trust`
+        it. `train_mask` and `val_mask` may be of 0 and 1, or ids in `train_idx` and so on;
+        `options` are those of `import_arrays`, and stand above what `data` says. Of links it takes
+        what `RandomLinkSplit` returns, `(train, val, test)`: the edges of the first are those of
+        messages. A `HeteroData` of several types becomes a dataset of several types; `options` are
+        then `feature_dtype`, `task`, `random_split`, `reverse` (each relation in the other
+        direction, too, as `rev_NAME`), `staging` and `progress`.
         """
         if isinstance(data, (str, os.PathLike)):
             data = saved.torch_graph(data, trust=trust)
         if isinstance(data, gnnd_formats.Graph):
             return self._import_graph(name, sources.from_file(data, options), options)
+        if isinstance(data, gnnd_formats.TypedGraph):
+            return self._import_typed(name, typed.from_file(data, options), options)
+        several = typed.graph_in(data)
+        if several is not None:
+            return self._import_typed(name, typed.from_hetero(several, options), options)
         return self._import_graph(name, sources.from_pyg(data, options), options)
 
     @public
@@ -319,6 +326,20 @@ class Imports:
             request.source = str(folder)
             request.format = dataset_service_pb2.IMPORT_FORMAT_NPY
             request.link = may_link and (link or not any(is_callers))
+            progress = choices.get("progress") or False
+            return import_source(self.connection, request, progress, graph.notices)
+
+    def _import_typed(
+        self, name: str, graph: typed.TypedGraph, choices: Mapping[str, Any]
+    ) -> Dataset:
+        parent = choices.get("staging")
+        staging.require_shared(self.is_same_host, parent)
+        asked = {key: choices.get(key) for key in ("feature_dtype", "task", "random_split")}
+        request = request_of(name, "", {**asked, "reverse": choices.get("reverse")})
+        with staging.staging_folder(parent, self.host.state_dir) as folder:
+            graph.put(folder)
+            request.source = str(folder)
+            request.format = dataset_service_pb2.IMPORT_FORMAT_TYPED_NPY
             progress = choices.get("progress") or False
             return import_source(self.connection, request, progress, graph.notices)
 

@@ -287,8 +287,8 @@ def _one_graph(data: Any) -> Any:
         types, relations = list(data.node_types), list(data.edge_types)
         if len(types) != 1 or len(relations) != 1:
             text = (
-                f"it has types of nodes {types} and of edges {relations}, and gnnd learns from one "
-                "of each: data.to_homogeneous() makes one graph"
+                f"it has types of nodes {types} and of edges {relations}: expected one or more of "
+                "each, and of links one of each"
             )
             raise wrong("import_pyg()", Violation("data", text))
         together = {**data[relations[0]].to_dict(), **data[types[0]].to_dict()}

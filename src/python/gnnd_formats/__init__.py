@@ -11,9 +11,9 @@ import importlib
 import os
 from pathlib import Path
 
-from gnnd_formats.graph import FormatError, Graph, Problem, Sparse
+from gnnd_formats.graph import FormatError, Graph, Problem, Sparse, TypedGraph
 
-__all__ = ["FORMATS", "FormatError", "Graph", "Problem", "Sparse", "read"]
+__all__ = ["FORMATS", "FormatError", "Graph", "Problem", "Sparse", "TypedGraph", "read"]
 
 #: Formats of the API (ImportFormat), and the module of this package whose `read` reads each.
 FORMATS = {
@@ -28,12 +28,14 @@ FORMATS = {
 }
 
 
-def read(format: str, path: str | os.PathLike[str], *, directed: bool = False) -> Graph:
+def read(
+    format: str, path: str | os.PathLike[str], *, directed: bool = False
+) -> Graph | TypedGraph:
     """The graph of a file or folder of one of `FORMATS`.
 
     `directed` keeps edges as they are listed, where a format's readers store both directions.
     Raises `FormatError` with everything that is wrong with it, `OSError` where it cannot be read.
     """
     module = importlib.import_module(f"gnnd_formats.{FORMATS[format]}")
-    graph: Graph = module.read(Path(path), directed=directed)
+    graph: Graph | TypedGraph = module.read(Path(path), directed=directed)
     return graph

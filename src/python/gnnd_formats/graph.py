@@ -84,6 +84,19 @@ class Graph:
     notices: list[str] = field(default_factory=list)
 
 
+@dataclass
+class TypedGraph:
+    """A graph of several types of nodes and relations."""
+
+    #: How many nodes each type has.
+    counts: dict[str, int]
+    #: Of types that have some: features, labels, train, val, test, as of `Graph`.
+    nodes: dict[str, dict[str, Any]]
+    #: By SOURCE__RELATION__DESTINATION: edge_index, or indptr and indices.
+    edges: dict[str, dict[str, Any]]
+    notices: list[str] = field(default_factory=list)
+
+
 def as_mask(values: Any, path: str, name: str) -> np.ndarray:
     """A mask of bool, of one that older versions of a library stored as numbers.
 

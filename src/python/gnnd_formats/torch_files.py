@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gnnd_formats.data_pickles import Inert, Refused, unpickler
-from gnnd_formats.graph import FormatError, Graph, Problem, Sparse, as_mask
+from gnnd_formats.graph import FormatError, Graph, Problem, Sparse, TypedGraph, as_mask
 
 #: What datasets of one graph call their file, the likeliest first.
 NAMES = ("data.pt", "data_undirected.pt", "geometric_data_processed.pt")
@@ -27,7 +27,7 @@ _REBUILDS = {
 _LIBRARIES = ("torch_geometric.", "torch_sparse.", "ogb.")
 
 
-def read(path: Path, *, directed: bool = False) -> Graph:
+def read(path: Path, *, directed: bool = False) -> Graph | TypedGraph:
     """The graph of the file, or of the folder's only graph."""
     file = file_of(path)
     return graph_of(loaded_file(file), file)
@@ -113,7 +113,7 @@ def _loaded(torch: Any, file: Path) -> Any:
         raise FormatError(Problem(file.name, f"is no whole file of torch.save: {reason}")) from None
 
 
-def graph_of(loaded: Any, file: Path) -> Graph:
+def graph_of(loaded: Any, file: Path) -> Graph | TypedGraph:
     """The graph of what was loaded: (data, slices, …) as datasets save it, a graph, or tensors by
     name."""
     data = loaded
@@ -124,6 +124,9 @@ def graph_of(loaded: Any, file: Path) -> Graph:
         if several > 1:
             text = f"holds {several} graphs: gnnd learns from one"
             raise FormatError(Problem(file.name, text))
+    stores = typed_stores(data)
+    if stores is not None:
+        return typed_graph(*stores, file)
     fields, notices = fields_of(data, file), []
     if "edge_attr" in fields:
         notices.append(
@@ -173,12 +176,63 @@ def _store(data: Any) -> dict[str, Any]:
 def _fields_of_types(types: Any, relations: Any, file: Path) -> dict[str, Any]:
     if len(types) == 1 and len(relations) == 1:
         return {**_store(next(iter(types.values()))), **_store(next(iter(relations.values())))}
-    nodes = ", ".join(map(str, types)) or "none"
-    text = (
-        f"has {len(types)} types of nodes ({nodes}) and {len(relations)} of edges, and gnnd learns "
-        "from one of each: data.to_homogeneous() makes one graph"
-    )
-    raise FormatError(Problem(file.name, text))
+    raise FormatError(Problem(file.name, "holds no types of nodes, or no relations"))
+
+
+def typed_stores(data: Any) -> tuple[Any, Any] | None:
+    """What types and relations of a `HeteroData` have; None where it is one of each or none."""
+    types, relations = None, None
+    if isinstance(data, Inert):
+        types, relations = data.get("_node_store_dict"), data.get("_edge_store_dict")
+    elif isinstance(data, Mapping):
+        relations = {name: each for name, each in data.items() if isinstance(name, tuple)}
+        others = {name: each for name, each in data.items() if isinstance(name, str)}
+        types = {name: each for name, each in others.items() if name != "_global_store"}
+    if not isinstance(types, Mapping) or not isinstance(relations, Mapping):
+        return None
+    has_both = len(types) > 0 and len(relations) > 0
+    return (types, relations) if has_both and len(types) + len(relations) > 2 else None
+
+
+#: Of edges, which would be lost.
+_NOT_YET = ("edge_weight", "time", "edge_time")
+_NODE_ARRAYS = ("features", "labels", "train", "val", "test")
+_EDGE_ARRAYS = ("edge_index", "indptr", "indices")
+
+
+def typed_graph(types: Any, relations: Any, file: Path) -> TypedGraph:
+    """Of the stores of a `HeteroData`; says all that is wrong at once."""
+    problems: list[Problem] = []
+    graph = TypedGraph({}, {}, {})
+    for name, store in types.items():
+        fields = _store(store)
+        arrays = _arrays(fields, file)
+        found = {key: arrays[key] for key in _NODE_ARRAYS if key in arrays}
+        rows = [found[key].shape[0] for key in ("features", "labels") if key in found]
+        count = rows[0] if rows else fields.get("num_nodes")
+        if not isinstance(count, int):
+            text = f"nobody knows how many nodes {name} has: it has no x, y or num_nodes"
+            problems.append(Problem(file.name, text))
+            continue
+        graph.counts[str(name)] = count
+        if found:
+            graph.nodes[str(name)] = found
+    for relation, store in relations.items():
+        text = "__".join(map(str, relation))
+        fields = _store(store)
+        arrays = _arrays(fields, file)
+        lost = [key for key in _NOT_YET if fields.get(key) is not None]
+        for key in [*lost, *(["edge_weight"] if "edge_weights" in arrays and not lost else [])]:
+            what = f"{text} has {key}, and several types take edges alone so far; remove it first"
+            problems.append(Problem(file.name, what))
+        if fields.get("edge_attr") is not None:
+            graph.notices.append(f"{text}: edge_attr is not used")
+        graph.edges[text] = {key: arrays[key] for key in _EDGE_ARRAYS if key in arrays}
+        if not graph.edges[text]:
+            problems.append(Problem(file.name, f"{text} has no edge_index or adj_t"))
+    if problems:
+        raise FormatError(*problems)
+    return graph
 
 
 def _arrays(fields: Mapping[str, Any], file: Path) -> dict[str, Any]:

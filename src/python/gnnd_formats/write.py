@@ -9,25 +9,31 @@ from typing import Any
 
 import numpy as np
 
-from gnnd_formats.graph import Graph, Sparse
+from gnnd_formats.graph import Graph, Sparse, TypedGraph
 
 #: Bytes that are written at once, so that progress is told and a mapped array need not fit.
 BLOCK_BYTES = 1 << 26
 
 
-def write(graph: Graph, folder: Path, wrote: Callable[[float], None]) -> None:
-    """Makes NAME.npy of each array, `links/NAME.npy`, `meta.json` and `names.txt`. `wrote` gets
-    shares of 1."""
-    arrays = {**graph.arrays, **{f"links/{name}": links for name, links in graph.links.items()}}
-    if graph.links:
-        (folder / "links").mkdir()
-    total, done = max(1, sum(map(_bytes_of, arrays.values()))), 0
-    for name, array in arrays.items():
-        path = folder / f"{name}.npy"
-        for count in _write_array(path, array):
-            done += count
-            wrote(min(1.0, done / total))
-        path.chmod(0o440)  # It may become a file of the dataset by a link.
+def write(graph: Graph | TypedGraph, folder: Path, wrote: Callable[[float], None]) -> None:
+    """Makes NAME.npy of each array, `links/NAME.npy`, `meta.json` and `names.txt`; of several types
+    `types.json` and folders of arrays. `wrote` gets shares of 1."""
+    if isinstance(graph, TypedGraph):
+        (folder / "types.json").write_text(json.dumps(graph.counts), encoding="utf-8")
+        parts = [("nodes", graph.nodes), ("edges", graph.edges)]
+        _write_arrays(
+            {
+                f"{kind}/{owner}/{name}": array
+                for kind, owners in parts
+                for owner, arrays in owners.items()
+                for name, array in arrays.items()
+            },
+            folder,
+            wrote,
+        )
+        return
+    links = {f"links/{name}": links for name, links in graph.links.items()}
+    _write_arrays({**graph.arrays, **links}, folder, wrote)
     meta: dict[str, Any] = {"undirected": graph.undirected}
     facts: dict[str, Any] = {
         "task": graph.task,
@@ -43,6 +49,18 @@ def write(graph: Graph, folder: Path, wrote: Callable[[float], None]) -> None:
     if graph.node_names is not None:
         names = "".join(f"{name}\n" for name in graph.node_names)
         (folder / "names.txt").write_text(names, encoding="utf-8")
+
+
+def _write_arrays(arrays: dict[str, Any], folder: Path, wrote: Callable[[float], None]) -> None:
+    """`arrays` by paths without .npy."""
+    total, done = max(1, sum(map(_bytes_of, arrays.values()))), 0
+    for name, array in arrays.items():
+        path = folder / f"{name}.npy"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for count in _write_array(path, array):
+            done += count
+            wrote(min(1.0, done / total))
+        path.chmod(0o440)  # It may become a file of the dataset by a link.
 
 
 def _bytes_of(array: Any) -> int:

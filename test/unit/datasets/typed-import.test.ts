@@ -5,7 +5,7 @@ import { detectFormat } from '../../../src/datasets/detect-format.ts';
 import { unusedBecause } from '../../../src/datasets/ready-dataset.ts';
 import { ended, request, trial } from './trial.ts';
 import { type Files, importTypedFolder, library, pairs, typedFolder } from './typed-folder.ts';
-import { float32, int32, int64, linesOf, npy } from './workbench.ts';
+import { float32, folderOf, int32, int64, linesOf, npy, pathGraph } from './workbench.ts';
 
 const without = (files: Files, ...names: string[]): Files =>
   Object.fromEntries(Object.entries(files).filter(([name]) => !names.includes(name)));
@@ -264,4 +264,18 @@ test('a dataset of several types is READY with its schema, adopted, deleted', as
   expect(datasets.delete({ id: 'typed', allowMissing: false, requestId: null })).toBe(
     dataset.bytes,
   );
+});
+
+test('reverses are for graphs of several types', async () => {
+  const { datasets } = trial();
+  const asked = datasets.import(request('path', folderOf(pathGraph), { reverse: true }));
+  await expect(asked).rejects.toMatchObject({
+    reason: 'SPEC_INVALID',
+    violations: [
+      { path: 'reverse', description: 'is for graphs of several types, and this is NPY' },
+    ],
+  });
+  expect(await linesOf('NPY', folderOf(pathGraph), null, { reverse: true })).toEqual([
+    'reverse: is for graphs of several types, and this one has one',
+  ]);
 });

@@ -334,13 +334,6 @@ class Objects(Given):
             for given, options in ((data, {}), (path, {}), (path, {"trust": True}))
         }
         self.assertEqual(len(digests), 1)
-        data["author"].x = torch.eye(2)
-        torch.save(data, path)
-        said = r"several|types of nodes.*paper.*author.*data.to_homogeneous\(\)"
-        self.assertRegex(self.refused(self.client.import_pyg, data), said)
-        text = self.refused(self.client.import_pyg, path, kind=gnnd.ImportFailed)
-        self.assertRegex(text, said)
-        self.assertNotIn("\x1b", text)
 
     def test_of_ogb_have_their_split_beside_them(self):
         class Dataset:

@@ -1,0 +1,107 @@
+"""Graphs of several types of nodes and relations, as torch_geometric has them.
+
+usage: test_typed.py, as test_extras.py.
+"""
+
+import itertools
+import pathlib
+import tempfile
+import unittest
+
+import torch
+from torch_geometric.data import HeteroData
+
+import gnnd
+
+#: Of names: each dataset has its own.
+NUMBERS = itertools.count()
+
+
+class Types(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.client = cls.enterClassContext(gnnd.connect())
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+
+    def name(self):
+        return f"typed-{next(NUMBERS)}"
+
+    def refused(self, call, *args, kind=gnnd.InvalidRequest, **options):
+        """What is wrong, a line each."""
+        with self.assertRaises(kind) as caught:
+            call(*args, self.name(), **options)
+        return "\n".join(map(str, caught.exception.violations))
+
+    def test_become_a_dataset_of_several_types(self):
+        data = self.library()
+        path = self.folder / "library.pt"
+        torch.save(data, path)
+        made = self.client.import_pyg(data, self.name(), reverse=True)
+        self.assertEqual(
+            [
+                (name, found.num_nodes, found.num_features)
+                for name, found in made.node_types.items()
+            ],
+            [("author", 4, 0), ("paper", 6, 3)],
+        )
+        paper = made.node_types["paper"]
+        self.assertEqual((paper.num_classes, paper.num_train, paper.num_val), (2, 4, 2))
+        self.assertEqual(
+            [(name, found.num_edges, found.reverse_of) for name, found in made.relations.items()],
+            [
+                (("author", "writes", "paper"), 3, ""),
+                (("paper", "cites", "paper"), 2, ""),
+                (("paper", "rev_cites", "paper"), 2, "paper__cites__paper"),
+                (("paper", "rev_writes", "author"), 3, "author__writes__paper"),
+            ],
+        )
+        self.assertRegex(repr(made), r"10 nodes of 2 types, 10 edges of 4 relations")
+        plain = {
+            self.client.import_pyg(given, self.name(), **options).digest
+            for given, options in ((data, {}), ([data], {}), (path, {}), (path, {"trust": True}))
+        }
+        plain.add(self.client.import_path(path, self.name()).digest)
+        torch.save(data.to_dict(), path)
+        plain.add(self.client.import_path(path, self.name()).digest)
+        self.assertEqual(len(plain), 1)
+        turned = self.client.import_path(path, self.name(), reverse=True)
+        self.assertEqual(turned.digest, made.digest)
+        rows = self.library()
+        ends = rows["author", "writes", "paper"].edge_index
+        del rows["author", "writes", "paper"].edge_index
+        cells = torch.sparse_coo_tensor(ends.flip(0), torch.ones(3), (6, 4)).coalesce()
+        rows["author", "writes", "paper"].adj_t = cells.to_sparse_csr()
+        self.assertEqual(self.client.import_pyg(rows, self.name()).digest, plain.pop())
+        said = r"has 2 types of nodes and 4 relations"
+        loader = gnnd.loader(made.id, num_neighbors=[2], batch_size=2, client=self.client)
+        refused = [
+            lambda: self.client.submit(made.id, gnnd.GraphSAGE(hidden=8), epochs=1),
+            lambda: next(iter(loader)),
+        ]
+        for call in refused:
+            with self.assertRaisesRegex(gnnd.InvalidRequest, said):
+                call()
+
+    def test_say_what_cannot_be_taken(self):
+        data = self.library()
+        data["author", "writes", "paper"].edge_weight = torch.ones(3)
+        del data["author"].num_nodes
+        text = self.refused(self.client.import_pyg, data, undirected=True)
+        self.assertIn("author__writes__paper: has edge_weight", text)
+        self.assertIn("undirected: is not for graphs of several types", text)
+        path = self.folder / "wrong.pt"
+        torch.save(data, path)
+        for call in (self.client.import_pyg, self.client.import_path):
+            text = self.refused(call, path, kind=gnnd.ImportFailed)
+            self.assertIn("author__writes__paper has edge_weight", text)
+            self.assertNotIn("\x1b", text)
+
+    def library(self):
+        data, mask = HeteroData(), torch.arange(6) < 4
+        data["paper"].x = torch.arange(18.0).reshape(6, 3)
+        data["paper"].y = torch.arange(6) % 2
+        data["paper"].train_mask, data["paper"].val_mask = mask, ~mask
+        data["author"].num_nodes = 4
+        data["author", "writes", "paper"].edge_index = torch.tensor([[0, 3, 3], [5, 0, 1]])
+        data["paper", "cites", "paper"].edge_index = torch.tensor([[0, 1], [1, 0]])
+        return data
