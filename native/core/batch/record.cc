@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/check.h"
-#include "core/batch/layout.h"
+#include "core/base/mapping.h"
 
 namespace gnnd {
 namespace {
@@ -255,7 +255,7 @@ Status CheckSections(const TablesView& tables, uint64_t slot_bytes) {
   uint64_t payload = tables.bytes();
   GNND_TRY(VisitSections(tables, [&](uint64_t at, uint64_t elements) {
     const uint64_t bytes = elements * sizeof(uint32_t);  // elements <= 2^32
-    if (at % RecordLayout::kSectionAlignment != 0 || at < end) return false;
+    if (at % kPageBytes != 0 || at < end) return false;
     if (at > slot_bytes || bytes > slot_bytes - at) return false;
     end = at + bytes;
     payload += bytes;

@@ -31,13 +31,13 @@ DatasetCounts CountsOf(const NodeType& type) {
 
 Status CheckSchema(const Schema& schema) {
   const auto& [types, relations] = schema;
-  if (types.empty() || types.size() > kMaxTypes) {
+  if (types.empty() || types.size() > Schema::kMaxTypes) {
     return Impossible(std::to_string(types.size()) + " types, expected 1 to " +
-                      std::to_string(kMaxTypes));
+                      std::to_string(Schema::kMaxTypes));
   }
-  if (relations.size() > kMaxRelations) {
+  if (relations.size() > Schema::kMaxRelations) {
     return Impossible(std::to_string(relations.size()) + " relations, expected at most " +
-                      std::to_string(kMaxRelations));
+                      std::to_string(Schema::kMaxRelations));
   }
   for (const NodeType& type : types) {
     DatasetCounts counts = CountsOf(type);

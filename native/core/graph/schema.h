@@ -35,12 +35,12 @@ struct Relation {
 };
 
 struct Schema {
+  static constexpr size_t kMaxTypes = 64;
+  static constexpr size_t kMaxRelations = 256;
+
   std::vector<NodeType> types;
   std::vector<Relation> relations;
 };
-
-inline constexpr size_t kMaxTypes = 64;
-inline constexpr size_t kMaxRelations = 256;
 
 // kInvalidArgument when no graph can have this schema: no types or more than kMaxTypes, more
 // relations than kMaxRelations, counts that no dataset can have, a relation between no types.

@@ -2,9 +2,14 @@
 
 #include <algorithm>
 
+#include "core/graph/schema.h"
+
 namespace gnnd {
 
 namespace {
+
+// Whatever a dataset has fits a record.
+static_assert(Schema::kMaxTypes == kMaxNodeTypes && Schema::kMaxRelations == kMaxRelations);
 
 void AddOptions(const SamplerOptions& options, SampleLimits* limits) {
   limits->edge_weights = options.weights != EdgeWeights::kNone;
