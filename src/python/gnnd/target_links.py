@@ -64,7 +64,7 @@ def arrays_of(links: Any) -> dict[str, np.ndarray]:
         if key not in NAMES:
             near = advice(key, NAMES)
             wrongs.append(Violation(f"links.{key}", f"there are no such links: {expected}{near}"))
-    found = {}
+    found: dict[str, np.ndarray] = {}
     for name in NAMES:
         if links.get(name) is None:
             if name in SIDES:
