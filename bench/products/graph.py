@@ -9,9 +9,9 @@ times the mean: median degree 36); classes have Zipf-like sizes; 60 % of a row's
 class, in proportion to their degree, the others from all nodes; ids are in random order. Features are a class
 centre times 0.35 plus unit noise, and every tenth label is of a random class, so that 90 % is about the
 best that can be reached. Rows are in-neighbours. Depends on numpy's PCG64 generator and the fixed random
-seed only. With --links, so many of the edges are training links (links/train.npy) and 50,000 each
-validation and test links, each pair once, whatever its direction. What exists is left alone. Needs numpy
-only, and some 4 GB of memory.
+seed only. With --links, so many of the edges are training links (links/train.npy) and 50,000 each validation
+and test links, which the graph then lacks, each pair once, whatever its direction. What exists is left
+alone. Needs numpy only, and some 4 GB of memory.
 """
 import argparse
 import os
@@ -70,8 +70,28 @@ def save_links(folder, count):
     if len(first) < wanted:
         sys.exit(f'graph.py: --links {count} is more than the graph has')
     train, val, test = np.split(pairs[:, first].astype(np.int32), [count, count + JUDGED_LINKS], 1)
+    leave_out(folder, indptr, indices, np.concatenate([val, test], 1))
     for name, links in [('train', train), ('val', val), ('test', test)]:
         np.save(os.path.join(to, name + '.npy'), links)
+
+
+def leave_out(folder, indptr, indices, links):
+    """Takes what judges a model out of the graph, in both directions."""
+    num_nodes = len(indptr) - 1
+    low, high = links.astype(np.int64).min(0), links.astype(np.int64).max(0)
+    gone = np.unique(low * num_nodes + high)
+    kept = np.ones(len(indices), bool)
+    for begin in range(0, len(indices), CHUNK):
+        sources = indices[begin:begin + CHUNK].astype(np.int64)
+        places = np.arange(begin, begin + len(sources))
+        rows = np.searchsorted(indptr, places, side='right') - 1
+        keys = np.minimum(sources, rows) * num_nodes + np.maximum(sources, rows)
+        at = np.minimum(np.searchsorted(gone, keys), len(gone) - 1)
+        kept[begin:begin + len(sources)] = gone[at] != keys
+    counts = np.concatenate([[0], np.cumsum(kept)])
+    left = np.asarray(indices)[kept]
+    np.save(os.path.join(folder, 'indptr.npy'), counts[indptr].astype(np.int64))
+    np.save(os.path.join(folder, 'indices.npy'), left)
 
 
 def main():
