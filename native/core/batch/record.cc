@@ -30,8 +30,8 @@ struct TablesView {
     return {header, {nodes, header.num_node_types}, {blocks, header.num_blocks}};
   }
   uint64_t bytes() const { return HeaderBytes(header.num_node_types, header.num_blocks); }
-  // Whether the sections of block `b` are those of an earlier or later block, too, which has them
-  // whole.
+  // Whether block `b` has only the first rows of its sections, which its relation's block in the
+  // last hop has whole.
   bool IsPrefix(uint32_t b) const {
     return header.shares_rows != 0 && blocks[b].hop != blocks.back().hop;
   }
