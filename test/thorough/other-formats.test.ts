@@ -185,9 +185,9 @@ function pidIn(path: string): number | false {
 describe('what cannot be imported is named', () => {
   test.each([
     [
-      'several types',
+      'weights of one of several types',
       'several-types.pt',
-      /^several-types\.pt: has 2 types of nodes \(paper, author/,
+      /^several-types\.pt: paper__cites__paper has edge_weight, and several types take edges alone/,
     ],
     [
       'labels of two kinds',
