@@ -8,6 +8,7 @@
 #include "core/executor/sampler_loop.h"
 #include "core/feature/row_placement.h"
 #include "core/graph/dataset.h"
+#include "core/graph/schema.h"
 #include "core/ledger/segment.h"
 #include "core/metric/metric.h"
 #include "core/model/model_spec.h"
@@ -45,17 +46,44 @@ inline constexpr auto kTable<DatasetCounts> =
                    "Of features.npy; derived features are float32."},
              Field{"task", &DatasetCounts::task});
 
+template <>
+inline constexpr auto kTable<NodeType> = StructOf(
+    "NodeTypeCounts", "A type of nodes; counts as those of a graph of one type.",
+    Field{"name", &NodeType::name}, Field{"numNodes", &NodeType::num_nodes},
+    Field{"numFeatures", &NodeType::num_features, "0: it has none."},
+    Field{"featureDtype", &NodeType::feature_type}, Field{"labelled", &NodeType::labelled},
+    Field{"task", &NodeType::task}, Field{"numClasses", &NodeType::num_classes},
+    Field{"train", &NodeType::train}, Field{"val", &NodeType::val}, Field{"test", &NodeType::test});
+
+template <>
+inline constexpr auto kTable<Relation> =
+    StructOf("RelationCounts", "Edges from nodes of one type to nodes of one.",
+             Field{"source", &Relation::source, "Index of a type."}, Field{"name", &Relation::name},
+             Field{"destination", &Relation::destination, "Index of a type."},
+             Field{"numEdges", &Relation::num_edges});
+
+template <>
+inline constexpr auto kTable<Schema> =
+    StructOf("GraphSchema", Field{"types", &Schema::types}, Field{"relations", &Schema::relations});
+
 struct DatasetLocation {
   std::string folder;
   DatasetCounts counts;
   std::string features_path;
+  Schema schema;
+  std::vector<std::string> type_rows;
 };
 
 template <>
 inline constexpr auto kTable<DatasetLocation> = StructOf(
     "DatasetLocation", Field{"folder", &DatasetLocation::folder},
     Field{"counts", &DatasetLocation::counts},
-    Field{"featuresPath", &DatasetLocation::features_path, "Empty: features.npy of the folder."});
+    Field{"featuresPath", &DatasetLocation::features_path, "Empty: features.npy of the folder."},
+    Field{"schema", &DatasetLocation::schema,
+          "Of a job over several types: those that it takes, its own type first, whose nodes and "
+          "splits `counts` has. Without types: a graph of one."},
+    Field{"typeRows", &DatasetLocation::type_rows,
+          "The file of each type's input rows; empty: features.npy of its folder."});
 
 template <>
 inline constexpr auto kNames<Metric> = NamesOf<Metric>("DecidingMetric", kMetricNames);
@@ -85,8 +113,26 @@ template <>
 inline constexpr auto kTable<SamplingOptions> =
     Extending(kSamplingSpec, "SamplingOptions", Field{"batchSize", &SamplingOptions::batch_size},
               Field{"edgeWeights", &SamplingOptions::weights, "Those that records carry."},
+              Field{"relationFanouts", &SamplingOptions::relation_fanouts,
+                    "Of each relation, in place of fanouts; none: fanouts for all."},
               Field{"hotRanks", &SamplingOptions::hot_ranks, "Records have room for hot ranks."},
               Field{"links", &SamplingOptions::links});
+
+template <>
+inline constexpr auto kTable<ModelGraph::Type> =
+    StructOf("ModelNodeType", Field{"name", &ModelGraph::Type::name},
+             Field{"inDim", &ModelGraph::Type::in_dim, "Columns of its input rows."});
+
+template <>
+inline constexpr auto kTable<ModelGraph::Relation> = StructOf(
+    "ModelRelation", Field{"source", &ModelGraph::Relation::source, "Index of a type."},
+    Field{"name", &ModelGraph::Relation::name},
+    Field{"destination", &ModelGraph::Relation::destination, "Index of a type."});
+
+template <>
+inline constexpr auto kTable<ModelGraph> =
+    StructOf("ModelGraph", "Type 0 is that of the nodes whose rows the model gives.",
+             Field{"types", &ModelGraph::types}, Field{"relations", &ModelGraph::relations});
 
 template <>
 inline constexpr auto kTable<ModelOptions> =
@@ -95,7 +141,8 @@ inline constexpr auto kTable<ModelOptions> =
               Field{"head", &ModelOptions::head, "Over pairs of rows; null: nodes are learnt."},
               Field{"headOutputs", &ModelOptions::head_outputs, "Of each pair."},
               Field{"numOperators", &ModelOptions::num_operators, "Of rows; else 0."},
-              Field{"numHops", &ModelOptions::num_hops, "Of rows; else 0."});
+              Field{"numHops", &ModelOptions::num_hops, "Of rows; else 0."},
+              Field{"graph", &ModelOptions::graph, "Of models over relations."});
 
 inline SampleLimits LimitsOf(const DatasetCounts& counts, const SamplingOptions& sampling) {
   SampleLimits limits = gnnd::LimitsOf(static_cast<uint32_t>(counts.num_nodes), counts.num_edges,

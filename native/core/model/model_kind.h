@@ -24,6 +24,9 @@ enum class ModelType : uint32_t {
   kHoga = 9,
   kGin = 10,
   kTransformer = 11,
+  kRsage = 12,  // models over several types and relations (relation_manifest.h)
+  kRgcn = 13,
+  kHgt = 14,
 };
 
 // The part a tensor plays in its layer.
@@ -113,8 +116,8 @@ struct TensorRule {
   bool is_half = false;
 };
 
-// The form of a model's batches.
-enum class ModelInput : uint32_t { kBlocks, kRows, kScript };
+// The form of a model's batches. kRelations: blocks of several types and relations.
+enum class ModelInput : uint32_t { kBlocks, kRows, kScript, kRelations };
 
 // How a layer combines the rows at the other ends of a destination's edges.
 enum class Gathering : uint32_t {
@@ -268,6 +271,21 @@ inline constexpr ModelKind kModelKinds[] = {
      .transformed = LayerSize::kTwiceWide,
      .always_transforms = true,
      .on_devices = false},
+    {.type = ModelType::kRsage,
+     .name = "R-SAGE",
+     .input = ModelInput::kRelations,
+     .is_scaled = false,
+     .on_devices = false},
+    {.type = ModelType::kRgcn,
+     .name = "R-GCN",
+     .input = ModelInput::kRelations,
+     .is_scaled = false,
+     .on_devices = false},
+    {.type = ModelType::kHgt,
+     .name = "HGT",
+     .input = ModelInput::kRelations,
+     .is_scaled = false,
+     .on_devices = false},
 };
 
 // Null for a number that is no type. kModelKinds is in the order of the types.
@@ -285,6 +303,10 @@ inline const ModelKind& KindOf(ModelType type) {
 
 // Whether a batch consists of rows instead of blocks.
 inline bool TakesRows(ModelType type) { return KindOf(type).input == ModelInput::kRows; }
+// Whether a batch has several types and relations.
+inline bool TakesRelations(ModelType type) {
+  return KindOf(type).input == ModelInput::kRelations;
+}
 inline bool IsAttention(ModelType type) { return KindOf(type).attends(); }
 
 }  // namespace gnnd

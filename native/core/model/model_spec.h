@@ -28,6 +28,23 @@ enum class Normalization : uint32_t { kNone = 1, kL2 = 2, kLayer = 3 };
 // everything is float32, and a GPU's products round their factors to TF32.
 enum class Precision : uint32_t { kFloat32 = 1, kBfloat16 = 2, kTf32 = 3 };
 
+// The types of nodes and the relations of a model over several; none of other models. Type 0 is
+// that of the nodes whose rows the model gives.
+struct ModelGraph {
+  struct Type {
+    std::string name;
+    uint32_t in_dim = 0;  // columns of its input rows
+  };
+  // Rows of `destination` aggregate rows of `source`, both indices of types.
+  struct Relation {
+    uint32_t source = 0;
+    std::string name;
+    uint32_t destination = 0;
+  };
+  std::vector<Type> types{};
+  std::vector<Relation> relations{};
+};
+
 struct ModelSpec {
   ModelType type = ModelType::kGraphSage;
   uint32_t num_layers = 2;
@@ -54,6 +71,10 @@ struct ModelSpec {
   uint32_t num_hops = 0;
   uint32_t hop_layers = 0;  // kGated: layers of each hop's perceptron; 0 = a projection
   uint32_t hop_hidden_dim = 128;
+
+  // For models over relations. Their input rows are projected to hidden_dim, so that in_dim is 0.
+  ModelGraph graph{};
+  uint32_t bases = 0;  // R-GCN: matrices of which those of relations are sums; 0 = one a relation
 
   // kScript: columns of each layer's output, the last one out_dim; no other option is read.
   std::vector<uint32_t> widths{};

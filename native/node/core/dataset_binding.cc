@@ -5,7 +5,6 @@
 
 #include "core/graph/array_copy.h"
 #include "core/graph/features.h"
-#include "core/graph/schema.h"
 #include "core/graph/topology.h"
 #include "core/graph/validate.h"
 #include "core/prepare/message_graph.h"
@@ -25,26 +24,6 @@ template <>
 inline constexpr auto kTable<DatasetValidation> = StructOf(
     "DatasetValidation", Field{"problems", &DatasetValidation::problems, "The first ones."},
     Field{"problemCount", &DatasetValidation::num_problems, "All of them."});
-
-template <>
-inline constexpr auto kTable<NodeType> = StructOf(
-    "NodeTypeCounts", "A type of nodes; counts as those of a graph of one type.",
-    Field{"name", &NodeType::name}, Field{"numNodes", &NodeType::num_nodes},
-    Field{"numFeatures", &NodeType::num_features, "0: it has none."},
-    Field{"featureDtype", &NodeType::feature_type}, Field{"labelled", &NodeType::labelled},
-    Field{"task", &NodeType::task}, Field{"numClasses", &NodeType::num_classes},
-    Field{"train", &NodeType::train}, Field{"val", &NodeType::val}, Field{"test", &NodeType::test});
-
-template <>
-inline constexpr auto kTable<Relation> =
-    StructOf("RelationCounts", "Edges from nodes of one type to nodes of one.",
-             Field{"source", &Relation::source, "Index of a type."}, Field{"name", &Relation::name},
-             Field{"destination", &Relation::destination, "Index of a type."},
-             Field{"numEdges", &Relation::num_edges});
-
-template <>
-inline constexpr auto kTable<Schema> =
-    StructOf("GraphSchema", Field{"types", &Schema::types}, Field{"relations", &Schema::relations});
 
 template <>
 inline constexpr auto kNames<ElementRule> =

@@ -40,7 +40,10 @@ inline constexpr auto kNames<ModelType> = NamesOf<ModelType>("ModelType", {
     {"SIGN", ModelType{8}},
     {"HOGA", ModelType{9}},
     {"GIN", ModelType{10}},
-    {"TRANSFORMER", ModelType{11}}});
+    {"TRANSFORMER", ModelType{11}},
+    {"RSAGE", ModelType{12}},
+    {"RGCN", ModelType{13}},
+    {"HGT", ModelType{14}}});
 
 template <>
 inline constexpr auto kNames<Activation> = NamesOf<Activation>("Activation", {
@@ -182,7 +185,8 @@ inline constexpr auto kModelSpec = std::tuple{
     Field{"script", &ModelOptions::script},
     Field{"variant", &ModelOptions::variant},
     Field{"hopLayers", &ModelOptions::hop_layers},
-    Field{"hopHiddenDim", &ModelOptions::hop_hidden_dim}};
+    Field{"hopHiddenDim", &ModelOptions::hop_hidden_dim},
+    Field{"bases", &ModelOptions::bases}};
 
 inline constexpr auto kLrScheduleSpec = std::tuple{
     Field{"type", &ScheduleOptions::type},
