@@ -75,9 +75,6 @@ struct SamplerOptions {
   // Neighbours per row and relation, hop 0 (at the seeds) first; kFullNeighbourhood takes all.
   // Walks: the number of most visited nodes that become neighbours; never kFullNeighbourhood.
   std::vector<int32_t> fanouts;
-  // Of a graph of several relations: those of each relation in place of `fanouts`, as long as it; 0
-  // draws nothing. Empty: `fanouts` for all.
-  std::vector<std::vector<int32_t>> relation_fanouts{};
   EdgeWeights weights = EdgeWeights::kNone;
   // Larger tables of one entry per node are replaced by hashing.
   uint64_t max_dense_table_bytes = 200'000'000;
@@ -90,6 +87,9 @@ struct SamplerOptions {
   PluginSource source{};       // read for kPlugin only
   // kPlugin: the loaded plug-in. Null if the sampler is only described, not run.
   std::shared_ptr<SamplerPlugin> plugin{};
+  // Of a graph of several relations: those of each relation in place of `fanouts`, as long as it; 0
+  // draws nothing. Empty: `fanouts` for all.
+  std::vector<std::vector<int32_t>> relation_fanouts{};
 };
 
 // Whether neighbours can be left out of what such a sampler drew (row_skips.h). With locality each
