@@ -3,8 +3,8 @@
 // client: a job or two each); with --all also thorough (daemon and client: many jobs each, crews,
 // kills, other libraries) and chaos (a minute of random kills). With --long those that take long:
 // long (random crews and kills, accuracies), address and thread (the native core under sanitizers).
-// With --ci what CI runs: all but the long ones, of thorough a third of the files (share: which
-// third follows from the commit's content) and of the long ones a fixed part (fixed).
+// With --ci what CI runs: all but the long ones, of thorough a sixth of the files (share: which
+// sixth follows from the commit's content) and of the long ones a fixed part (fixed).
 // `npm test -- unit` runs some; set-up has been done by then.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -16,7 +16,7 @@ const all = [...everyTime, 'thorough', 'chaos'];
 const long = ['long', 'address', 'thread'];
 const parts = ['share', 'fixed'];
 const ci = [...everyTime, 'share', 'chaos', 'fixed'];
-const shares = 3;
+const shares = 6;
 /**
  * What `fixed` draws: all that is random in it follows from these. Four models, both kinds of
  * evaluation, early stop, prediction, queues, caches, shared devices, three deaths of the daemon.
