@@ -18,7 +18,8 @@ power-law-124m, power-law-2m Only links: Pareto-distributed degrees (shape 1.95,
                              degree; ids are in random order, the worst case for locality;
                              neighbours may repeat. 2.4 M nodes, 124 M edges (like ogbn-products:
                              median degree 36), and 169 k nodes, 2.3 M edges.
-any other name               The folder NAME of .npy files in $GNND_DATASETS.
+any other name               The folder NAME of .npy files in $GNND_DATASETS, flat or of several
+                             types (then for --dataset alone).
 
 What is made depends on numpy's PCG64 generator and the fixed random seed only. What exists is left
 alone. Needs numpy only.
@@ -76,9 +77,10 @@ def dataset_of(name):
     """The folder of a graph to import, made unless it is there."""
     if name not in SCALES:
         folder = os.path.join(os.environ.get('GNND_DATASETS', ''), name)
-        if 'GNND_DATASETS' in os.environ and os.path.exists(os.path.join(folder, 'indptr.npy')):
+        files = [os.path.join(folder, file) for file in ('indptr.npy', 'types.json')]
+        if 'GNND_DATASETS' in os.environ and any(map(os.path.exists, files)):
             return os.path.abspath(folder)
-        sys.exit(f'{name} is not made here: name the folder that has {name}/indptr.npy in '
+        sys.exit(f'{name} is not made here: name the folder that has {name}/indptr.npy (or types.json) in '
                  f'GNND_DATASETS, or take one of {", ".join(SCALES)}')
     folder = os.path.join(os.path.dirname(GRAPHS), name)
     script = os.path.join(ROOT, 'bench', 'products', 'graph.py')
