@@ -64,7 +64,7 @@ int64_t ReadLikeATrainer(const Sample& sample) {
 Words WordsOfLinks(const LinkOptions& choice, uint64_t seed) {
   const test::LinkGraph graph = test::RandomLinkGraph(seed, 120, 12, true);
   const LinkOptions links = test::OptionsOf(graph, choice);
-  const SamplerOptions options{{4, 6}, EdgeWeights::kNone};
+  const SamplerOptions options{.fanouts = {4, 6}, .weights = EdgeWeights::kNone};
   const TopologyView topology = graph.graph.view();
   const Result<RecordLayout> layout =
       RecordLayout::Of(LimitsOf(topology.num_nodes(), topology.num_edges(), 10, options, links));
@@ -178,7 +178,8 @@ TEST_CASE("a record whose words were overwritten is refused or read within its b
   const uint64_t count = given != nullptr ? 1 : 40;
   Tally tally;
   for (uint64_t seed = first; seed < first + count; ++seed) {
-    SamplerOptions options{{4, 6}, seed % 2 == 0 ? EdgeWeights::kGcn : EdgeWeights::kNone};
+    SamplerOptions options{.fanouts = {4, 6},
+                           .weights = seed % 2 == 0 ? EdgeWeights::kGcn : EdgeWeights::kNone};
     if (seed % 4 >= 2) options.expansion = Expansion::kNew;
     Fuzz(WordsOf(options, seed % 3 == 0, seed), seed, &tally);
     options.weights = EdgeWeights::kNone;
@@ -238,7 +239,7 @@ TEST_CASE("a pair beyond the seeds and a masked place beyond the negatives are r
 
 TEST_CASE("an indptr that falls and a source beyond the block are refused, in shared rows, too") {
   for (const Expansion expansion : {Expansion::kAll, Expansion::kNew}) {
-    SamplerOptions options{{4, 6}, EdgeWeights::kNone};
+    SamplerOptions options{.fanouts = {4, 6}, .weights = EdgeWeights::kNone};
     options.expansion = expansion;
     const Words good = WordsOf(options, false, 7);
     const RecordTables tables = OwnTables(std::as_bytes(std::span(good)));

@@ -46,7 +46,7 @@ class RecordToBreak {
 
  private:
   static SamplerOptions OptionsOf(Expansion expansion) {
-    SamplerOptions options{{4, 6}, EdgeWeights::kGcn};
+    SamplerOptions options{.fanouts = {4, 6}, .weights = EdgeWeights::kGcn};
     options.expansion = expansion;
     return options;
   }
@@ -183,7 +183,7 @@ TEST_CASE("the deep check refuses what the shallow one lets pass") {
 
 TEST_CASE("a record without weights shows none") {
   const test::Graph graph = test::RandomGraph(8, 100, 10);
-  test::SamplerUnderTest sampler(graph.view(), {{3}, EdgeWeights::kNone}, 4,
+  test::SamplerUnderTest sampler(graph.view(), {.fanouts = {3}, .weights = EdgeWeights::kNone}, 4,
                                  DetectInstructionSet());
   const Sample sample = sampler.Sample({1, 0, 0}, std::vector<uint32_t>{5, 6});
   CHECK(sample.block(0).weight.empty());

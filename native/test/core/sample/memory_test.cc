@@ -114,24 +114,24 @@ std::vector<Case> AllCases() {
     }
   };
   const std::vector<int32_t> fanouts = {10, 10};
-  add("uniform", {fanouts, EdgeWeights::kNone});
-  add("uniform, GCN", {fanouts, EdgeWeights::kGcn});
-  add("uniform, large fanout", {{3000, 2}, EdgeWeights::kNone});
-  add("whole rows", {{kFullNeighbourhood, 5}, EdgeWeights::kNone});
-  SamplerOptions options{fanouts, EdgeWeights::kNone};
+  add("uniform", {.fanouts = fanouts, .weights = EdgeWeights::kNone});
+  add("uniform, GCN", {.fanouts = fanouts, .weights = EdgeWeights::kGcn});
+  add("uniform, large fanout", {.fanouts = {3000, 2}, .weights = EdgeWeights::kNone});
+  add("whole rows", {.fanouts = {kFullNeighbourhood, 5}, .weights = EdgeWeights::kNone});
+  SamplerOptions options{.fanouts = fanouts, .weights = EdgeWeights::kNone};
   options.replace = true;
   add("uniform, with replacement", options);
   options.algorithm = Algorithm::kWeighted;
   add("weighted, with replacement", options);
   options.replace = false;
   add("weighted", options);
-  SamplerOptions labor{fanouts, EdgeWeights::kInverse};
+  SamplerOptions labor{.fanouts = fanouts, .weights = EdgeWeights::kInverse};
   labor.algorithm = Algorithm::kLabor;
   add("LABOR", labor);
-  SamplerOptions local{fanouts, EdgeWeights::kShares};
+  SamplerOptions local{.fanouts = fanouts, .weights = EdgeWeights::kShares};
   local.locality.max_scale = 8;
   add("favoured neighbours", local);
-  SamplerOptions walk{{5, 5, 5}, EdgeWeights::kVisits};
+  SamplerOptions walk{.fanouts = {5, 5, 5}, .weights = EdgeWeights::kVisits};
   walk.algorithm = Algorithm::kWalk;
   add("walk", walk);
   walk.walk = {kMaxWalks, kMaxWalkLength, 0.05};
@@ -194,7 +194,7 @@ TEST_CASE("a Sampler's own memory keeps to its bound, and batches take no more")
 
 TEST_CASE("only the row that had to be scanned takes memory by its length") {
   const test::Graph& graph = TheGraph();
-  SamplerOptions options{{10}, EdgeWeights::kNone};
+  SamplerOptions options{.fanouts = {10}, .weights = EdgeWeights::kNone};
   options.algorithm = Algorithm::kWeighted;
   test::SamplerUnderTest sampler(graph.view(), options, 2, DetectInstructionSet());
   const uint64_t fresh = sampler.workspace_bytes();

@@ -48,7 +48,8 @@ SamplerOptions OptionsWith(const TopologyView& topology, const std::string& name
                            const std::string& text = "", bool weighted = false) {
   auto plugin = TryLoad(topology, name, text, weighted);
   REQUIRE_MESSAGE(plugin.ok(), plugin.status().message());
-  SamplerOptions options{{4, 3}, weighted ? EdgeWeights::kGiven : EdgeWeights::kNone};
+  SamplerOptions options{.fanouts = {4, 3},
+                         .weights = weighted ? EdgeWeights::kGiven : EdgeWeights::kNone};
   options.algorithm = Algorithm::kPlugin;
   options.plugin = *plugin;
   return options;

@@ -162,7 +162,7 @@ TEST_CASE("draws that favour some nodes equal the graph without the links, too")
     topology.favoured = favoured;
     const LinkOptions links = test::OptionsOf(graph);
     for (const EdgeWeights weights : {EdgeWeights::kShares, EdgeWeights::kGcn}) {
-      SamplerOptions options{{5, 3}, weights};
+      SamplerOptions options{.fanouts = {5, 3}, .weights = weights};
       options.locality.max_scale = 2;
       const Result<RecordLayout> layout = RecordLayout::Of(
           LimitsOf(topology.num_nodes(), topology.num_edges(), kBatchSize, options, links));
@@ -191,7 +191,7 @@ TEST_CASE("draws that favour some nodes equal the graph without the links, too")
 TEST_CASE("with full neighbourhoods it is the same whether links go before or after the draw") {
   const LinkGraph graph = test::RandomLinkGraph(5, 100, 30, true);
   for (const EdgeWeights weights : {EdgeWeights::kNone, EdgeWeights::kGcn}) {
-    SamplerOptions options{{-1, -1}, weights};
+    SamplerOptions options{.fanouts = {-1, -1}, .weights = weights};
     const auto hash = [&](LinkExclusion exclude) {
       LinkSampler sampler(graph, options, test::OptionsOf(graph, {.exclude = exclude}),
                           DetectInstructionSet());

@@ -44,7 +44,8 @@ TEST_CASE("the sampler equals the reference bit for bit on random graphs") {
       CAPTURE(fanouts.size());
       CAPTURE(fanouts[0]);
       const EdgeWeights weights = round % 2 == 0 ? EdgeWeights::kGcn : EdgeWeights::kNone;
-      CheckEqualsReference(graph.view(), {fanouts, weights}, batches, seed * 0x9E3779B97F4A7C15);
+      CheckEqualsReference(graph.view(), {.fanouts = fanouts, .weights = weights}, batches,
+                           seed * 0x9E3779B97F4A7C15);
     }
   }
 }
@@ -63,7 +64,7 @@ TEST_CASE("every option of the uniform sampler equals the reference bit for bit"
           CAPTURE(fanouts);
           CAPTURE(static_cast<int>(expansion));
           CAPTURE(replace);
-          SamplerOptions options{fanouts, weights};
+          SamplerOptions options{.fanouts = fanouts, .weights = weights};
           options.replace = replace;
           options.expansion = expansion;
           CheckEqualsReference(graph.view(), options, batches, seed);
@@ -75,7 +76,7 @@ TEST_CASE("every option of the uniform sampler equals the reference bit for bit"
 
 TEST_CASE("with new nodes only, every node has one row, which all later blocks repeat") {
   const Graph graph = test::RandomGraph(19, 3000, 30);
-  SamplerOptions options{{4, 4, 4}, EdgeWeights::kNone};
+  SamplerOptions options{.fanouts = {4, 4, 4}, .weights = EdgeWeights::kNone};
   options.expansion = Expansion::kNew;
   SamplerUnderTest sampler(graph.view(), options, 16, DetectInstructionSet());
   const Sample sample = sampler.Sample({6, 0, 0}, test::RandomNodes(20, 3000, 16));
@@ -98,7 +99,7 @@ TEST_CASE("with new nodes only, every node has one row, which all later blocks r
 TEST_CASE("with new nodes only, the first hop is that of the other rule") {
   const Graph graph = test::RandomGraph(23, 500, 40);
   const auto seeds = test::RandomNodes(24, 500, 30);
-  SamplerOptions options{{7, 7}, EdgeWeights::kNone};
+  SamplerOptions options{.fanouts = {7, 7}, .weights = EdgeWeights::kNone};
   SamplerUnderTest all(graph.view(), options, 30, DetectInstructionSet());
   options.expansion = Expansion::kNew;
   SamplerUnderTest fresh(graph.view(), options, 30, DetectInstructionSet());
@@ -123,7 +124,7 @@ TEST_CASE("rows at the borders of each road equal the reference") {
   for (const int32_t fanout : {1, 4, 5, 15, 16, 31, 32, 33, 40, 63, 64, 4096, kAll}) {
     CAPTURE(fanout);
     for (const bool replace : {false, true}) {
-      SamplerOptions options{{fanout, fanout}, EdgeWeights::kGcn};
+      SamplerOptions options{.fanouts = {fanout, fanout}, .weights = EdgeWeights::kGcn};
       options.replace = replace;
       CheckEqualsReference(graph.view(), options, {all, {3}, {0, 1, 2}}, 99);
     }
@@ -142,7 +143,7 @@ TEST_CASE("rows of two-word draws stand beside rows of one-word draws") {
   graph.AddRow(row);
   for (uint32_t v = 3; v < 4096; ++v) graph.AddRow({v - 1, 0, v - 2});
   for (const bool replace : {false, true}) {
-    SamplerOptions options{{10, 2}, EdgeWeights::kGcn};
+    SamplerOptions options{.fanouts = {10, 2}, .weights = EdgeWeights::kGcn};
     options.replace = replace;
     CheckEqualsReference(graph.view(), options, {{5, 0, 2, 1}, {0}, {2, 3, 4, 1}}, 7);
     options.fanouts = {50};
@@ -162,13 +163,15 @@ TEST_CASE("a hash table that must grow within a batch gives the same result") {
       graph.AddRow({});
   }
   const auto large = test::RandomNodes(1, 2000, 1500);
-  CheckEqualsReference(graph.view(), {{60}, EdgeWeights::kNone}, {{7}, large, {8}, large}, 5);
+  CheckEqualsReference(graph.view(), {.fanouts = {60}, .weights = EdgeWeights::kNone},
+                       {{7}, large, {8}, large}, 5);
 }
 
 TEST_CASE("a record passes the deep check and repeats exactly") {
   const Graph graph = test::RandomGraph(11, 500, 60);
   const auto seeds = test::RandomNodes(12, 500, 64);
-  SamplerUnderTest sampler(graph.view(), {{8, 8}, EdgeWeights::kGcn}, 64, DetectInstructionSet());
+  SamplerUnderTest sampler(graph.view(), {.fanouts = {8, 8}, .weights = EdgeWeights::kGcn}, 64,
+                           DetectInstructionSet());
   const BatchKey key{42, 1, 2};
   sampler.Sample(key, seeds);
   const std::vector<std::byte> first = sampler.slot();
@@ -191,7 +194,7 @@ TEST_CASE("picks are neighbours, distinct positions and as many as the fanout al
     graph.AddRow(test::RandomNodes(v, kNodes, v % 90));
   }
   const auto seeds = test::RandomNodes(77, kNodes, kNodes);
-  SamplerUnderTest sampler(graph.view(), {{12}, EdgeWeights::kNone}, kNodes,
+  SamplerUnderTest sampler(graph.view(), {.fanouts = {12}, .weights = EdgeWeights::kNone}, kNodes,
                            DetectInstructionSet());
   const Sample sample = sampler.Sample({5, 0, 0}, seeds);
   const BlockView block = sample.block(0);
@@ -215,7 +218,8 @@ TEST_CASE("weights of a full-neighbourhood block are the normalised adjacency") 
   graph.AddRow({});
   graph.AddRow({0});
   graph.AddRow({0, 1});
-  SamplerUnderTest sampler(graph.view(), {{kAll}, EdgeWeights::kGcn}, 3, InstructionSet::kPlain);
+  SamplerUnderTest sampler(graph.view(), {.fanouts = {kAll}, .weights = EdgeWeights::kGcn}, 3,
+                           InstructionSet::kPlain);
   const Sample sample = sampler.Sample({1, 0, 0}, std::vector<uint32_t>{2, 1, 0});
   const BlockView block = sample.block(0);
   REQUIRE(block.weight.size() == 3);
@@ -231,7 +235,8 @@ TEST_CASE("a sampled row's weights stand for the whole row") {
   Graph graph;
   graph.AddRow({1, 2, 3, 4, 5, 6});
   for (int i = 0; i < 6; ++i) graph.AddRow({});
-  SamplerUnderTest sampler(graph.view(), {{2}, EdgeWeights::kGcn}, 1, InstructionSet::kPlain);
+  SamplerUnderTest sampler(graph.view(), {.fanouts = {2}, .weights = EdgeWeights::kGcn}, 1,
+                           InstructionSet::kPlain);
   const Sample sample = sampler.Sample({1, 0, 0}, std::vector<uint32_t>{0});
   REQUIRE(sample.block(0).weight.size() == 2);
   for (const float weight : sample.block(0).weight) {
@@ -242,7 +247,8 @@ TEST_CASE("a sampled row's weights stand for the whole row") {
 TEST_CASE("bad seeds are refused, leave no record and do not disturb the next batch") {
   // Dense enough that the good seeds lead to the bad ones.
   const Graph graph = test::RandomGraph(3, 50, 60);
-  SamplerUnderTest sampler(graph.view(), {{40, 40}, EdgeWeights::kNone}, 8, DetectInstructionSet());
+  SamplerUnderTest sampler(graph.view(), {.fanouts = {40, 40}, .weights = EdgeWeights::kNone}, 8,
+                           DetectInstructionSet());
   const std::vector<uint32_t> good = {4, 9, 11};
   const uint64_t expected = test::ContentHash(sampler.Sample({1, 0, 0}, good));
   const std::vector<std::vector<uint32_t>> bad = {
@@ -262,7 +268,8 @@ TEST_CASE("the bits of a batch are those frozen in core/draw") {
   const auto seeds = test::RandomNodes(2025, 5000, 40);
   for (const InstructionSet set : AvailableInstructionSets()) {
     CAPTURE(std::string(NameOf(set)));
-    SamplerUnderTest sampler(graph.view(), {{15, 10, 5}, EdgeWeights::kGcn}, 40, set);
+    SamplerUnderTest sampler(graph.view(), {.fanouts = {15, 10, 5}, .weights = EdgeWeights::kGcn},
+                             40, set);
     const Sample sample = sampler.Sample({0x0123456789ABCDEF, 7, 11}, seeds);
     CHECK(sample.nodes().size() == 4392);
     CHECK(sample.num_edges() == 11'611);
@@ -274,7 +281,7 @@ TEST_CASE("the bits of draws with replacement and of new nodes only are frozen, 
   const Graph graph = test::RandomGraph(2024, 5000, 80);
   const auto seeds = test::RandomNodes(2025, 5000, 40);
   const auto hash = [&](bool replace, Expansion expansion) {
-    SamplerOptions options{{15, 10, 5}, EdgeWeights::kNone};
+    SamplerOptions options{.fanouts = {15, 10, 5}, .weights = EdgeWeights::kNone};
     options.replace = replace;
     options.expansion = expansion;
     SamplerUnderTest sampler(graph.view(), options, 40, DetectInstructionSet());
@@ -340,8 +347,9 @@ TEST_CASE("the last of 2^32 - 2 nodes are drawn as any other") {
 TEST_CASE("workspace grows with the hash table and not with further batches") {
   const Graph graph = test::RandomGraph(3, 800, 20);
   const auto seeds = test::RandomNodes(1, 800, 100);
-  SamplerUnderTest sampler(graph.view(), {{5, 5}, EdgeWeights::kGcn, 0}, 100,
-                           DetectInstructionSet());
+  SamplerUnderTest sampler(
+      graph.view(), {.fanouts = {5, 5}, .weights = EdgeWeights::kGcn, .max_dense_table_bytes = 0},
+      100, DetectInstructionSet());
   sampler.Sample({1, 0, 0}, seeds);
   const uint64_t after_one = sampler.workspace_bytes();
   sampler.Sample({1, 0, 0}, seeds);

@@ -32,7 +32,7 @@ constexpr std::array<Kind, 5> kKinds = {{
 }};
 
 SamplerOptions OptionsOf(const Kind& kind, std::vector<int32_t> fanouts, Expansion expansion) {
-  SamplerOptions options{std::move(fanouts), kind.weights};
+  SamplerOptions options{.fanouts = std::move(fanouts), .weights = kind.weights};
   options.algorithm = kind.algorithm;
   options.replace = kind.replace;
   options.expansion = expansion;

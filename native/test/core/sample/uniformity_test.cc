@@ -33,7 +33,7 @@ void ForEachRow(uint32_t degree, int32_t fanout, const Visit& visit, bool replac
   const test::Graph graph = SameRows(degree);
   std::vector<uint32_t> seeds(kRows);
   for (uint32_t v = 0; v < kRows; ++v) seeds[v] = v;
-  SamplerOptions options{{fanout}, EdgeWeights::kNone};
+  SamplerOptions options{.fanouts = {fanout}, .weights = EdgeWeights::kNone};
   options.replace = replace;
   test::SamplerUnderTest sampler(graph.view(), options, kRows, DetectInstructionSet());
   for (uint32_t batch = 0; batch < kBatches; ++batch) {
