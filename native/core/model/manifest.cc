@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "core/model/relation_manifest.h"
 #include "core/model/row_manifest.h"
 
 namespace gnnd {
@@ -46,7 +47,7 @@ Status CheckEnums(const ModelSpec& spec) {
 Status CheckAttention(const ModelSpec& spec) {
   GNND_TRY(CheckDropout("attention_dropout", spec.attention_dropout));
   const ModelKind& kind = KindOf(spec.type);
-  if (kind.input == ModelInput::kRows) return Status::Ok();  // CheckRowSpec checks the rest
+  if (kind.input != ModelInput::kBlocks) return Status::Ok();  // CheckSpec goes on to its checks
   if (!kind.attends()) {
     if (spec.heads != 1) return Invalid("heads must be 1 in a model without attention");
     if (spec.attention_dropout != 0.0F) {
@@ -77,7 +78,7 @@ Status CheckSpec(const ModelSpec& spec) {
   if (spec.num_layers < 1 || spec.num_layers > kMaxLayers) {
     return Invalid("num_layers is " + std::to_string(spec.num_layers) + ", must be in 1..8");
   }
-  GNND_TRY(CheckDimension("in_dim", spec.in_dim));
+  if (!TakesRelations(spec.type)) GNND_TRY(CheckDimension("in_dim", spec.in_dim));
   GNND_TRY(CheckDimension("hidden_dim", spec.hidden_dim));
   GNND_TRY(CheckDimension("out_dim", spec.out_dim));
   GNND_TRY(CheckDropout("dropout", spec.dropout));
@@ -88,7 +89,8 @@ Status CheckSpec(const ModelSpec& spec) {
   }
   GNND_TRY(CheckAttention(spec));
   GNND_TRY(CheckHead(spec));
-  return kind.input == ModelInput::kRows ? CheckRowSpec(spec) : Status::Ok();
+  if (kind.input == ModelInput::kRows) return CheckRowSpec(spec);
+  return kind.input == ModelInput::kRelations ? CheckRelationSpec(spec) : Status::Ok();
 }
 
 ParameterTensor TensorOf(uint32_t layer, const std::string& name, TensorRole role, uint32_t rows,
@@ -174,6 +176,8 @@ Result<ParameterManifest> ManifestOf(const ModelSpec& spec) {
   ParameterManifest manifest;
   if (TakesRows(spec.type)) {
     AddRowTensors(spec, &manifest);
+  } else if (TakesRelations(spec.type)) {
+    AddRelationTensors(spec, &manifest);
   } else {
     for (uint32_t layer = 0; layer < spec.num_layers; ++layer) AddLayer(spec, layer, &manifest);
   }

@@ -20,7 +20,9 @@ LayerShape ShapeOf(const ModelSpec& spec, uint32_t layer) {
   if (KindOf(spec.type).input == ModelInput::kScript) {
     return {layer == 0 ? spec.in_dim : spec.widths[layer - 1], spec.widths[layer]};
   }
-  return {layer == 0 ? spec.in_dim : spec.hidden_dim,
+  // Models over relations project their input rows first.
+  const bool is_given = layer == 0 && !TakesRelations(spec.type);
+  return {is_given ? spec.in_dim : spec.hidden_dim,
           layer + 1 == spec.num_layers ? spec.out_dim : spec.hidden_dim};
 }
 
