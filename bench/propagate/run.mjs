@@ -55,7 +55,10 @@ const ours = { plain: [], standardized: [] };
 async function propagate(standardize) {
   const into = join(folder, 'rows');
   mkdirSync(into);
-  const dataset = { folder: source, counts, featuresPath: '' };
+  const dataset = {
+    ...{ folder: source, counts, featuresPath: '' },
+    ...{ schema: { types: [], relations: [] }, typeRows: [] },
+  };
   const options = {
     dataset,
     plan: planOf(standardize),

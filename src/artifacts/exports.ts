@@ -5,7 +5,7 @@ import { makeFolder } from '../base/atomic-file.ts';
 import { GnndError, messageOf } from '../base/errors.ts';
 import { createLine } from '../base/line.ts';
 import { readRegular } from '../base/regular-file.ts';
-import { countsOf, requireReady } from '../datasets/ready-dataset.ts';
+import { countsOf, dataOf, requireReady } from '../datasets/ready-dataset.ts';
 import { type CheckpointFile, type CheckpointKind, parametersOf } from '../files/checkpoint.ts';
 import type { CoreAddon, ModelOptions, PredictOptions } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
@@ -317,7 +317,7 @@ function featuresOf(
   dataset: DatasetRecord,
 ): FeaturesRequest {
   return {
-    dataset: { folder: dataset.path, counts: countsOf(dataset) },
+    dataset: dataOf(dataset),
     datasetDigest,
     standardizedFolder: effectiveSpec.features.standardize === 'ON' ? featuresFolder : null,
   };

@@ -5,7 +5,7 @@ import { hostMemoryBytes } from '../base/host-memory.ts';
 import { canonicalSha256 } from '../base/ids.ts';
 import type { TaskWatch } from '../datasets/data-tasks.ts';
 import type { Datasets } from '../datasets/datasets.ts';
-import { countsOf, requireReady } from '../datasets/ready-dataset.ts';
+import { dataOf, requireReady } from '../datasets/ready-dataset.ts';
 import type { CrewDevice } from '../devices/seat.ts';
 import type { CoreAddon } from '../native/contract.ts';
 import type { PropagationDevice, PropagationRequest, Propagations } from '../prepare/prepare.ts';
@@ -141,7 +141,7 @@ function checkedRequest(
   };
   return {
     source,
-    dataset: { folder: dataset.path, counts: countsOf(dataset) },
+    dataset: dataOf(dataset),
     memoryBytes: memoryBytes || Math.floor(memoryShare * hostMemoryBytes()),
     derivedFolder,
   };

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { type FieldViolation, GnndError, messageOf, someOf } from '../base/errors.ts';
-import { countsOf, hasEdgeWeights } from '../datasets/ready-dataset.ts';
+import { countsOf, dataOf, hasEdgeWeights } from '../datasets/ready-dataset.ts';
 import { type Task, type TaskAnswer, topologyFd } from '../executor/protocol.ts';
 import type { CoreAddon, FootprintOptions } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
@@ -73,7 +73,7 @@ export async function sampleEpochs(
     const loaded = await loadDataset(
       { topologies, witness },
       {
-        dataset: { folder: dataset.path, counts: countsOf(dataset) },
+        dataset: dataOf(dataset),
         datasetDigest: dataset.digest,
         standardizedFolder: null,
         place: taskTopologyPlace(native, countsOf(dataset), alias),

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { GnndError } from '../base/errors.ts';
-import type { DatasetCounts } from '../native/contract.ts';
+import type { DatasetCounts, DatasetLocation } from '../native/contract.ts';
 import type { DatasetLinks, DatasetRecord } from '../records/dataset-record.ts';
 import { meantBy } from '../spec/nearest.ts';
 import type { ColumnStatistics } from '../spec/standardize.ts';
@@ -9,6 +9,9 @@ import type { Store } from '../store/store.ts';
 import { readStory, readWritten } from './adopt.ts';
 
 /** What jobs and reports ask of the dataset that they name. */
+
+/** What a job reads of its dataset. */
+export type JobData = Pick<DatasetLocation, 'folder' | 'counts' | 'schema'>;
 
 type Datasets = Pick<Store, 'getDataset' | 'listDatasets'>;
 
@@ -77,6 +80,11 @@ export function columnStatistics(dataset: DatasetRecord): ColumnStatistics | nul
 /** Whether its source said that each edge is there in both directions. */
 export function isUndirected(dataset: DatasetRecord): boolean {
   return readStory(dataset.path)?.undirected ?? false;
+}
+
+/** What jobs and reports read of a dataset of one type. */
+export function dataOf(dataset: DatasetRecord): JobData {
+  return { folder: dataset.path, counts: countsOf(dataset), schema: { types: [], relations: [] } };
 }
 
 /** What native code needs to know of a stored dataset. */

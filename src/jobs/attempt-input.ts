@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { hostMemoryBytes } from '../base/host-memory.ts';
-import { countsOf } from '../datasets/ready-dataset.ts';
+import { dataOf } from '../datasets/ready-dataset.ts';
 import type { CrewDevice } from '../devices/seat.ts';
 import { imagesFolderOf } from '../files/image-files.ts';
 import type { JobRecord } from '../records/job-record.ts';
@@ -45,7 +45,7 @@ export function attemptInputOf(
   const { attempt: ordinal, number, failuresLeft } = opened;
   return {
     ...{ jobId, uid, number, ordinal, failuresLeft, spec, datasetDigest, cacheFolder },
-    dataset: { folder: dataset.path, counts: countsOf(dataset) },
+    dataset: dataOf(dataset),
     devices: opened.devices.map((name) => {
       const device = devices.find((known) => known.name === name);
       if (device === undefined) throw new Error(`device ${name} is unknown`);
@@ -71,5 +71,5 @@ const lookedThroughMax = 1000;
 function datasetOf(store: Store, digest: string): AttemptInput['trainedDataset'] {
   const known = store.listDatasets({ limit: lookedThroughMax, afterId: null });
   const found = known.find((each) => each.state === 'READY' && each.digest === digest);
-  return found === undefined ? null : { folder: found.path, counts: countsOf(found) };
+  return found === undefined ? null : dataOf(found);
 }

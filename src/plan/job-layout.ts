@@ -61,6 +61,7 @@ export function modelOptionsOf(
     head: reads(spec, 'links') ? spec.links.head : null,
     headOutputs: reads({ task: spec.task }, 'links.labels') ? spec.links.labelCount : 1,
     ...batches.propagated(spec.propagation),
+    graph: { types: [], relations: [] },
   };
 }
 
@@ -90,6 +91,7 @@ function samplingOf(spec: JobSpec, links: LinkOptions): SamplingOptions {
     fanouts: algorithm === 'RANDOM_WALK' ? walkHops : fanouts,
     batchSize: spec.training.batchSize,
     edgeWeights: plugin.weights ? 'GIVEN' : edgeWeightsOf(spec.sampling, spec.model.type),
+    relationFanouts: [],
     hotRanks: mayCache(spec),
     links,
   };

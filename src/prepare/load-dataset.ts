@@ -19,7 +19,7 @@ import type { SharedTopology, Topologies } from './topologies.ts';
  */
 
 export interface FeaturesRequest {
-  readonly dataset: Pick<DatasetLocation, 'folder' | 'counts'>;
+  readonly dataset: Pick<DatasetLocation, 'folder' | 'counts' | 'schema'>;
   readonly datasetDigest: string;
   /** Receives the derived file; null: features are read as they were imported. */
   readonly standardizedFolder: string | null;
@@ -150,10 +150,10 @@ export async function loadFeatures(
 ): Promise<DatasetLocation> {
   const check = { ...task, logPath: join(dirname(task.logPath), 'check.log') };
   await witness.checkDataset({ folder: dataset.folder, digest: datasetDigest }, check);
-  if (folder === null) return { ...dataset, featuresPath: '' };
+  if (folder === null) return { ...dataset, featuresPath: '', typeRows: [] };
   const by = moments === null ? '' : `-by-${moments.digest.slice(0, 32)}`;
   const featuresPath = join(folder, `${datasetDigest.slice(0, 32)}${by}-standardized.npy`);
-  const location = { ...dataset, featuresPath };
+  const location = { ...dataset, featuresPath, typeRows: [] };
   makeFolder(folder);
   const files = [featuresPath, momentsPath(featuresPath)];
   // Two at once write the same bytes, each to a temporary file of its own.
@@ -172,7 +172,7 @@ function shareTopology(
   { dataset, datasetDigest, place, alias, node }: LoadRequest,
   task: LoadTask,
 ): Promise<SharedTopology> {
-  const location = { ...dataset, featuresPath: '' };
+  const location = { ...dataset, featuresPath: '', typeRows: [] };
   const topology = { place, alias };
   const derived = { standardize: false, momentsPath: '' };
   const options = { location, ...derived, topologyFd: childTopologyFd, topology };

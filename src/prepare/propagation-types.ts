@@ -1,5 +1,5 @@
 import type { Accelerator } from '../devices/seat.ts';
-import type { DatasetCounts, DatasetLocation } from '../native/contract.ts';
+import type { DatasetLocation } from '../native/contract.ts';
 import type { PropagationRecord, PropagationSource } from '../records/propagation-record.ts';
 import type { TaskOptions } from '../supervisor/supervisor.ts';
 import type { Moments, MomentsFile } from './standardization.ts';
@@ -8,7 +8,7 @@ import type { Moments, MomentsFile } from './standardization.ts';
 
 export interface PropagationRequest {
   readonly source: PropagationSource;
-  readonly dataset: { readonly folder: string; readonly counts: DatasetCounts };
+  readonly dataset: Pick<DatasetLocation, 'folder' | 'counts' | 'schema'>;
   /** The graph that `source.graph` names; left out: the dataset's own. */
   readonly graph?: DatasetLocation;
   /** Memory for columns of all nodes. */

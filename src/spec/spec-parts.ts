@@ -40,6 +40,7 @@ type Why = (type: ModelType) => string;
 
 const noRows: Why = (type) => `${type} reads neighbours and no propagated features`;
 const noNeighbours: Why = (type) => `${type} reads propagated features and no neighbours`;
+const severalTypes: Why = (type) => `${type} reads several types of nodes, which have none yet`;
 const ownLayers: Why = (type) => `layers of a ${type} are its own, no row is gnnd's`;
 
 const unreadByInput: Readonly<Record<ModelInput, Readonly<Partial<Record<SpecPart, Why>>>>> = {
@@ -55,6 +56,11 @@ const unreadByInput: Readonly<Record<ModelInput, Readonly<Partial<Record<SpecPar
     history: ownLayers,
     'model.normalization': ownLayers,
     propagation: noRows,
+  },
+  [ModelInput.RELATIONS]: {
+    history: severalTypes,
+    propagation: noRows,
+    'sampling.locality': severalTypes,
   },
 };
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import type { CrewDevice, Seat, StandbyRoom } from '../devices/seat.ts';
-import type { CoreAddon, DatasetCounts } from '../native/contract.ts';
+import type { CoreAddon, DatasetLocation } from '../native/contract.ts';
 import type { BatchTimes } from '../records/batch-times.ts';
 import type {
   CachePlan,
@@ -30,7 +30,7 @@ export interface AttemptInput {
   /** Attempts that may still fail while running, this one included. */
   readonly failuresLeft: number;
   readonly spec: JobSpec;
-  readonly dataset: { readonly folder: string; readonly counts: DatasetCounts };
+  readonly dataset: Pick<DatasetLocation, 'folder' | 'counts' | 'schema'>;
   readonly datasetDigest: string;
   /** Memory that this daemon and its children may use: the host's, or a limit. */
   readonly hostBytes: number;

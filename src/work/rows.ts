@@ -28,7 +28,7 @@ export class Rows implements WorkInput {
   async prepare(sizes: Sizes, trained: TrainedMoments | null): Promise<Prepared> {
     await this.#check.check([]);
     const rowsFolder = await this.propagated(trained, null);
-    const dataset = { ...this.#context.input.dataset, featuresPath: '' };
+    const dataset = { ...this.#context.input.dataset, featuresPath: '', typeRows: [] };
     return { ...sizes, dataset, topologyFds: new Map(), ...ownGraph, rowsFolder };
   }
 

@@ -39,10 +39,11 @@ function pairsIn(path: string): readonly string[] {
 
 async function messageGraph(options: Partial<typeof split> = {}) {
   const folder = mkdtempSync(join(home, 'messages-'));
-  const location = { folder: home, counts: whole, featuresPath: '' };
+  const flat = { featuresPath: '', schema: { types: [], relations: [] }, typeRows: [] };
+  const location = { folder: home, counts: whole, ...flat };
   const made = await core.messageGraphMake(location, { ...split, ...options }, folder);
   const counts = { ...whole, numEdges: made.numEdges, train: 0, val: 0, test: 0 };
-  return { folder, made, location: { folder, counts, featuresPath: '' } };
+  return { folder, made, location: { folder, counts, ...flat } };
 }
 
 test('a ring has 400 links, of which the share asked for is kept from messages', async () => {
@@ -96,7 +97,7 @@ const sampling: SamplingOptions = {
   labor: { dependencyWindow: 1 },
   plugin: { path: '', options: '', weights: false, sha256: '' },
   locality: { maxScale: 1, schedule: 'FIXED', ratio: 0, hopNodes: 1 },
-  ...{ batchSize: 16, edgeWeights: 'NONE', hotRanks: false, links },
+  ...{ batchSize: 16, edgeWeights: 'NONE', relationFanouts: [], hotRanks: false, links },
 };
 
 async function ranked(changes: Partial<SamplingOptions>) {

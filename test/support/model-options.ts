@@ -17,10 +17,12 @@ export function modelOptions(
     variant: 'NONE',
     hopLayers: 0,
     hopHiddenDim: 0,
+    bases: 0,
     head: null,
     headOutputs: 1,
     numOperators: 0,
     numHops: 0,
+    graph: { types: [], relations: [] },
     ...changes,
   };
 }

@@ -18,7 +18,6 @@ const learnt =
   'links, with a loss of its own (docs/links.md); whole graphs are not there';
 const ownModel = 'a model of yours can be a TorchScript file (type TORCHSCRIPT, docs/plugins.md)';
 const fromDataset = 'nothing to set: it follows from the dataset';
-const oneType = 'graphs have one type of node and one type of edge';
 const noDeviceChoice = 'devices are asked for with resources.devices or device_names';
 
 const keys: readonly (readonly [words: string, meaning: Meaning])[] = [
@@ -52,7 +51,10 @@ const keys: readonly (readonly [words: string, meaning: Meaning])[] = [
   ['inchannels infeats numfeatures inputdim outchannels', missing(fromDataset)],
   ['numclasses outdim outputdim numnodes', missing(fromDataset)],
   ['edgeattr edgedim edgefeatures', missing('no edge features; KHOP_WEIGHTED reads edge weights')],
-  ['metapath metapaths relations edgetypes nodetypes', missing(oneType)],
+  ['metapath metapaths edgetypes', field('relations.only')],
+  ['nodetype targettype targetntype predictntype', field('relations.target')],
+  ['nodetypes ntypes', missing(fromDataset)],
+  ['numbases nbases', field('model.bases')],
   ['gpu gpus numgpus cuda device accelerator', missing(noDeviceChoice)],
   ['numworkers workers', missing('placement.policy decides how many devices sample')],
   ['split splits trainmask valmask testmask', missing('splits of nodes belong to the dataset')],
@@ -69,7 +71,7 @@ const keys: readonly (readonly [words: string, meaning: Meaning])[] = [
 const values: Readonly<Record<string, readonly (readonly [words: string, hint: string])[]>> = {
   ModelType: [
     ['mlp linear appnp cheb pna ggnn', `not there; ${ownModel}`],
-    ['rgcn hgt han', `not there: ${oneType}`],
+    ['han heterogat rgat simplehgn', 'not there; nearest is HGT'],
   ],
   SamplingAlgorithm: [
     ['neighbor neighbour khop uniform neighborsampler', 'did you mean KHOP_UNIFORM?'],

@@ -14,7 +14,10 @@ export type ModelType =
   | 'SIGN'
   | 'HOGA'
   | 'GIN'
-  | 'TRANSFORMER';
+  | 'TRANSFORMER'
+  | 'RSAGE'
+  | 'RGCN'
+  | 'HGT';
 
 export type Activation = 'RELU' | 'ELU' | 'LEAKY_RELU';
 
@@ -29,6 +32,26 @@ export type LinkHead = 'DOT' | 'COSINE' | 'DISTMULT' | 'BILINEAR' | 'MLP';
 export interface ScriptSource {
   readonly path: string;
   readonly sha256: string;
+}
+
+export interface ModelNodeType {
+  readonly name: string;
+  /** Columns of its input rows. */
+  readonly inDim: number;
+}
+
+export interface ModelRelation {
+  /** Index of a type. */
+  readonly source: number;
+  readonly name: string;
+  /** Index of a type. */
+  readonly destination: number;
+}
+
+/** Type 0 is that of the nodes whose rows the model gives. */
+export interface ModelGraph {
+  readonly types: readonly ModelNodeType[];
+  readonly relations: readonly ModelRelation[];
 }
 
 export interface ModelOptions {
@@ -46,6 +69,7 @@ export interface ModelOptions {
   readonly variant: ModelVariant;
   readonly hopLayers: number;
   readonly hopHiddenDim: number;
+  readonly bases: number;
   readonly inDim: number;
   readonly outDim: number;
   /** Over pairs of rows; null: nodes are learnt. */
@@ -56,6 +80,8 @@ export interface ModelOptions {
   readonly numOperators: number;
   /** Of rows; else 0. */
   readonly numHops: number;
+  /** Of models over relations. */
+  readonly graph: ModelGraph;
 }
 
 export interface ParameterTensor {

@@ -68,6 +68,8 @@ export interface SamplingOptions {
   readonly batchSize: number;
   /** Those that records carry. */
   readonly edgeWeights: EdgeWeights;
+  /** Of each relation, in place of fanouts; none: fanouts for all. */
+  readonly relationFanouts: readonly (readonly number[])[];
   /** Records have room for hot ranks. */
   readonly hotRanks: boolean;
   readonly links: LinkOptions;

@@ -63,6 +63,7 @@ describe('a TorchScript model', () => {
       variant: 'NONE',
       hopLayers: 0,
       hopHiddenDim: 0,
+      bases: 0,
       script: { path: '/plugins/mine.pt', sha256: digest },
     });
     expect(resolveJobSpec(once, context)).toEqual({ ok: once });
@@ -142,7 +143,7 @@ describe('the model', () => {
     expect(paths({ type: 'GAT', attentionDropout })).toEqual(['spec.model.attention_dropout']);
   });
 
-  const owners = `only for ${leafAt('model.heads').owners[0]?.name}`;
+  const ownersOf = (path: string) => `only for ${leafAt(path).owners[0]?.name}`;
   it.each([
     ['GRAPHSAGE', {}],
     ['GCN', {}],
@@ -150,8 +151,11 @@ describe('the model', () => {
   ] as const)('%s has no attention', (type, sampling) => {
     expect(resolved({ type, heads: 1, attentionDropout: 0 }, sampling).model.heads).toBe(1);
     expect(violations({ type, heads: 2, attentionDropout: 0.5 }, sampling)).toEqual([
-      { path: 'spec.model.heads', description: `2: ${owners}` },
-      { path: 'spec.model.attention_dropout', description: `0.5: ${owners}` },
+      { path: 'spec.model.heads', description: `2: ${ownersOf('model.heads')}` },
+      {
+        path: 'spec.model.attention_dropout',
+        description: `0.5: ${ownersOf('model.attention_dropout')}`,
+      },
     ]);
   });
 

@@ -39,7 +39,7 @@ describe('the fields of a job spec', () => {
       }
     }
     const ownersOf = (path: string) => leafAt(path).owners.map(({ name }) => name);
-    expect(ownersOf('model.heads').join()).toMatch(/^type GAT, .* or HOGA$/);
+    expect(ownersOf('model.heads').join()).toMatch(/^type GAT, .* or HGT$/);
     expect(ownersOf('sampling.plugin.options')).toEqual(['algorithm KHOP_PLUGIN']);
     expect(leafAt('model.dropout').owners[0]?.values).not.toContain('TORCHSCRIPT');
     // Those of a group, and its own.
