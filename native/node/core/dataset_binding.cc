@@ -7,6 +7,7 @@
 #include "core/graph/features.h"
 #include "core/graph/topology.h"
 #include "core/graph/validate.h"
+#include "core/prepare/mean_rows.h"
 #include "core/prepare/message_graph.h"
 #include "node/core/bindings.h"
 #include "node/tables.h"
@@ -56,6 +57,16 @@ inline constexpr auto kTable<TopologyOptions> =
     StructOf("TopologyOptions",
              Field{"place", &TopologyOptions::place, "FILE: it stays in the dataset's files."},
              Field{"alias", &TopologyOptions::alias, "To sample by edge weight; in MEMORY only."});
+
+template <>
+inline constexpr auto kTable<MeanRowsOptions> =
+    StructOf("MeanRowsOptions", "Input rows of a type without features: means over a relation.",
+             Field{"folder", &MeanRowsOptions::folder}, Field{"schema", &MeanRowsOptions::schema},
+             Field{"relation", &MeanRowsOptions::relation, "Index in the schema; to the type."},
+             Field{"sourceRows", &MeanRowsOptions::source_rows,
+                   "Rows of the relation's source type; empty: features.npy of its folder."},
+             Field{"output", &MeanRowsOptions::output, "A path, in an existing folder."},
+             Field{"threads", &MeanRowsOptions::threads});
 
 // PositiveWalks, and MessageGraphOptions, whose random seeds have all 64 bits.
 struct WalkFields {
@@ -164,6 +175,10 @@ Task<void> Standardize(const std::string& input, const std::string& output,
   return {[input, output, moments] { return StandardizeFeatures(input, output, moments); }};
 }
 
+Task<void> AverageRows(const MeanRowsOptions& options) {
+  return {[options] { return WriteMeanRows(options); }};
+}
+
 Result<int> MakeTopology() { return GNND_VALUE(ReserveTopology()).Release(); }
 
 Task<void> FillReserved(int fd, const DatasetLocation& location, const TopologyOptions& options) {
@@ -200,6 +215,7 @@ void DefineDataset(Subject& subject) {
       .Struct<NodeType>()
       .Struct<Relation>()
       .Struct<Schema>()
+      .Struct<MeanRowsOptions>()
       .Enum<TopologyPlace>()
       .Struct<TopologyOptions>()
       .Enum<ElementRule>()
@@ -222,6 +238,8 @@ void DefineDataset(Subject& subject) {
       .Function("arrayCopyUnnamed", CountUnnamed, {"copy", "nodes"},
                 "Number of the nodes that no element named (rule NODES).")
       .Function("datasetStandardize", Standardize, {"inputPath", "outputPath", "momentsPath"})
+      .Function("datasetAverage", AverageRows, {"options"},
+                "Writes float32 rows of the relation's destinations, for child processes.")
       .Function("topologyReserve", MakeTopology, {}, "An empty memfd, the caller's to close.")
       .Function("topologyFill", FillReserved, {"fd", "location", "options"},
                 "Seals it for all Samplers of the host.")

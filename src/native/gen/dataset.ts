@@ -72,6 +72,19 @@ export interface DatasetValidation {
   readonly problemCount: number;
 }
 
+/** Input rows of a type without features: means over a relation. */
+export interface MeanRowsOptions {
+  readonly folder: string;
+  readonly schema: GraphSchema;
+  /** Index in the schema; to the type. */
+  readonly relation: number;
+  /** Rows of the relation's source type; empty: features.npy of its folder. */
+  readonly sourceRows: string;
+  /** A path, in an existing folder. */
+  readonly output: string;
+  readonly threads: number;
+}
+
 export type TopologyPlace = 'MEMORY' | 'FILE';
 
 export interface TopologyOptions {
@@ -166,6 +179,8 @@ export interface DatasetFunctions {
   /** Number of the nodes that no element named (rule NODES). */
   arrayCopyUnnamed(copy: ArrayCopyHandle, nodes: readonly number[]): number;
   datasetStandardize(inputPath: string, outputPath: string, momentsPath: string): Promise<void>;
+  /** Writes float32 rows of the relation's destinations, for child processes. */
+  datasetAverage(options: MeanRowsOptions): Promise<void>;
   /** An empty memfd, the caller's to close. */
   topologyReserve(): number;
   /** Seals it for all Samplers of the host. */
