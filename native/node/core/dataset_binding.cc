@@ -183,6 +183,11 @@ Result<int> MakeTopology() { return GNND_VALUE(ReserveTopology()).Release(); }
 
 Task<void> FillReserved(int fd, const DatasetLocation& location, const TopologyOptions& options) {
   return {[fd, location, options]() -> Status {
+    if (!location.schema.types.empty()) {
+      TypedDataset typed =
+          GNND_VALUE(TypedDataset::Open(location.folder, location.schema, location.type_rows));
+      return FillTopology(fd, typed, options);
+    }
     Dataset dataset = GNND_VALUE(Dataset::Open(location.folder, location.counts));
     return FillTopology(fd, dataset, options);
   }};

@@ -105,6 +105,13 @@ TEST_CASE("alias tables need edge weights that are finite and not negative") {
   CHECK(refused(tiny).code() == Code::kInvalidArgument);
 }
 
+// How the memfd of one type and relation begins.
+struct FlatTables {
+  TopologyHeader header;
+  TopologyRelation relation;
+  uint64_t num_nodes;
+};
+
 // Attaches the bytes of a good topology in a new memfd of `bytes`, changed by `change`, sealed when
 // `sealed`.
 template <typename Change>
@@ -119,7 +126,7 @@ Status RefusalAfter(const Change& change, bool sealed = true, uint64_t bytes = 2
     const Result<Mapping> to = Mapping::Map(copy->get(), true);
     REQUIRE(to.ok());
     std::memcpy(to->data(), from->data(), from->size());
-    change(reinterpret_cast<TopologyHeader*>(to->data()));
+    change(reinterpret_cast<FlatTables*>(to->data()));
   }
   if (sealed) REQUIRE(SealReadOnly(copy->get()).ok());
   return Topology::Attach(copy->get(), Dataset()).status();
@@ -268,36 +275,36 @@ TEST_CASE("topology: an offender is found in whatever chunk it lies") {
 }
 
 TEST_CASE("topology: what is no sealed topology is not attached") {
-  CHECK(RefusalAfter([](TopologyHeader*) {}).ok());
+  CHECK(RefusalAfter([](FlatTables*) {}).ok());
   const auto message = [](const Status& status) {
     CHECK(status.code() == Code::kShmCorrupted);
     return status.message();
   };
-  CHECK(message(RefusalAfter([](TopologyHeader*) {}, false)) == "topology: not a sealed memfd");
+  CHECK(message(RefusalAfter([](FlatTables*) {}, false)) == "topology: not a sealed memfd");
   CHECK(message(Topology::Attach(-1, Dataset()).status()) == "topology: not a sealed memfd");
-  CHECK(message(RefusalAfter([](TopologyHeader* header) { header->magic ^= 1; })) ==
+  CHECK(message(RefusalAfter([](FlatTables* tables) { tables->header.magic ^= 1; })) ==
         "topology: wrong magic");
-  CHECK(message(RefusalAfter([](TopologyHeader* header) { header->version = 2; })) ==
-        "topology: version 2, expected 1");
+  CHECK(message(RefusalAfter([](FlatTables* tables) { tables->header.version = 1; })) ==
+        "topology: version 1, expected 2");
   const std::string sizes = "topology: sizes do not fit its 2097152 bytes";
   for (const uint64_t wrong : {uint64_t{0}, uint64_t{1} << 61, ~uint64_t{0}}) {
     CAPTURE(wrong);
-    CHECK(message(RefusalAfter([=](TopologyHeader* h) { h->num_nodes = wrong; })) == sizes);
-    CHECK(message(RefusalAfter([=](TopologyHeader* h) { h->bytes = wrong; })) == sizes);
-    CHECK(message(RefusalAfter([=](TopologyHeader* h) { h->indptr_at = wrong; })) == sizes);
-    CHECK(message(RefusalAfter([=](TopologyHeader* h) { h->indices_at = wrong; })) == sizes);
+    CHECK(message(RefusalAfter([=](FlatTables* h) { h->num_nodes = wrong; })) == sizes);
+    CHECK(message(RefusalAfter([=](FlatTables* h) { h->header.bytes = wrong; })) == sizes);
+    CHECK(message(RefusalAfter([=](FlatTables* h) { h->relation.indptr_at = wrong; })) == sizes);
+    CHECK(message(RefusalAfter([=](FlatTables* h) { h->relation.indices_at = wrong; })) == sizes);
   }
-  CHECK(message(RefusalAfter([](TopologyHeader* h) { h->num_edges = 1U << 30; })) == sizes);
+  CHECK(message(RefusalAfter([](FlatTables* h) { h->relation.num_edges = 1U << 30; })) == sizes);
   // A header that is right in itself, in a memfd of another size.
   const std::string longer = "topology: sizes do not fit its 4194304 bytes";
-  CHECK(message(RefusalAfter([](TopologyHeader*) {}, true, 4 << 20)) == longer);
-  const auto larger_graph = [](TopologyHeader* h) {
-    h->num_edges = 1U << 20;
-    h->bytes = 6 << 20;
+  CHECK(message(RefusalAfter([](FlatTables*) {}, true, 4 << 20)) == longer);
+  const auto larger_graph = [](FlatTables* h) {
+    h->relation.num_edges = 1U << 20;
+    h->header.bytes = 6 << 20;
   };
   CHECK(message(RefusalAfter(larger_graph, true, 4 << 20)) == longer);
   // Five nodes take as many 64-byte lines as six: only the rows tell.
-  CHECK(message(RefusalAfter([](TopologyHeader* h) { h->num_nodes = 5; })) ==
+  CHECK(message(RefusalAfter([](FlatTables* h) { h->num_nodes = 5; })) ==
         "topology: its rows do not cover its edges");
 }
 
