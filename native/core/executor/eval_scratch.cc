@@ -82,6 +82,10 @@ EvalLayout EvalLayout::Of(const ModelSpec& spec, uint64_t num_nodes) {
   return layout;
 }
 
+uint64_t TypedScratchBytes(const ModelSpec& spec, uint64_t numbers) {
+  return 2 * RoundUp(numbers * spec.hidden_dim * sizeof(float), kPageBytes);
+}
+
 uint64_t EvalWorkBytes(const ModelSpec& spec, uint64_t num_nodes, uint64_t num_targets) {
   constexpr uint64_t kSets = 2;  // the sets of validation and of test nodes
   uint64_t block = 0;

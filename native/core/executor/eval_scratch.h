@@ -50,6 +50,11 @@ struct EvalLayout {
   static EvalLayout Of(const ModelSpec& spec, uint64_t num_nodes);
 };
 
+// Bytes of the scratch of a model over relations: rows of two levels
+// (train/evaluate/typed_layers.h) of so many node numbers (core/graph/node_numbers.h),
+// float[numbers][hidden_dim] each.
+uint64_t TypedScratchBytes(const ModelSpec& spec, uint64_t numbers);
+
 // Approximate private memory of an exact evaluation in each Trainer: sets of nodes, and blocks.
 uint64_t EvalWorkBytes(const ModelSpec& spec, uint64_t num_nodes, uint64_t num_targets);
 

@@ -10,6 +10,7 @@
 #include "core/feature/hot_order.h"
 #include "core/graph/npy.h"
 #include "core/graph/topology.h"
+#include "core/graph/typed_dataset.h"
 #include "node/core/sample_work.h"
 #include "node/opened_device.h"
 #include "node/tables.h"
@@ -368,6 +369,49 @@ Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   return RunTrainerLoop(segment, options.executor, *work, options.prefetch);
 }
 
+NodeTargets TargetsOf(const TypedDataset& dataset) {
+  NodeTargets targets;
+  targets.task = dataset.schema().types[0].task;
+  targets.width = dataset.num_classes();
+  targets.labels = dataset.labels();
+  targets.label_bits = dataset.label_bits();
+  targets.values = dataset.targets();
+  return targets;
+}
+
+// Runs a Trainer of models over several types of nodes.
+Result<LoopEnd> RunTypedTrainer(const TrainerOptions& options) {
+  const DatasetLocation& at = options.dataset;
+  const TypedDataset dataset = GNND_VALUE(TypedDataset::Open(at.folder, at.schema, at.type_rows));
+  const Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
+  Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kSlotsReadOnly));
+  TypedOptions typed;
+  typed.graph = topology.graph();
+  for (uint32_t type = 0; type < dataset.num_types(); ++type) {
+    typed.rows.push_back(dataset.rows(type));
+  }
+  TrainOptions& own = typed.own;
+  own.model = options.model;
+  own.random_seed = options.random_seed.value;
+  own.optimizer = options.optimizer;
+  own.precision = options.precision;
+  own.threads = options.threads;
+  own.features = typed.rows[0];
+  own.features_on_disk = options.cache.features_on_disk;
+  own.targets = TargetsOf(dataset);
+  const std::vector<float> weights =
+      WeightsOf(options.class_weighting, own.targets, dataset.train());
+  own.targets.weights = weights;
+  own.targets.decides = options.evaluation.decides;
+  own.targets.ranks = segment.config().kept_bytes > 0;
+  own.val_nodes = dataset.val();
+  own.test_nodes = dataset.test();
+  // Descriptor 0 means that there is no scratch.
+  if (options.evaluation.scratch_fd != 0) own.eval_place.fd = options.evaluation.scratch_fd;
+  std::unique_ptr<TorchWork> work = GNND_VALUE(TorchWork::Create(typed));
+  return RunTrainerLoop(segment, options.executor, *work, options.prefetch);
+}
+
 HistoryUse HistoryOf(const HistoryOptions& options, const Segment& segment) {
   HistoryUse use{options.own, nullptr, {}, 1, options.levels, options.p_grad};
   if (segment.history() == nullptr) return use;
@@ -395,6 +439,7 @@ Result<HostTier> AttachHostTier(int fd, const RowTable& features, const Registra
 
 Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
   if (TakesRows(options.model.type)) return RunRowTrainer(options);
+  if (TakesRelations(options.model.type)) return RunTypedTrainer(options);
   Dataset dataset = GNND_VALUE(
       Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path));
   Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));

@@ -11,6 +11,7 @@
 #include "core/model/model_spec.h"
 #include "train/input/rows_options.h"
 #include "train/input/train_options.h"
+#include "train/input/typed_rows.h"
 #include "train/work/work_parts.h"
 
 namespace gnnd {
@@ -29,6 +30,9 @@ class TorchWork final : public TrainWork {
   // says which rows. kInvalidArgument when options contradict each other, kDatasetCorrupt when
   // files do not fit them or a row has no label of the model; what DeviceRows::Create answers.
   static Result<std::unique_ptr<TorchWork>> Create(const RowsOptions& options);
+  // Over blocks of several types (typed_work.cc). kInvalidArgument when options contradict each
+  // other, kDatasetCorrupt when a validation or test node has no label of the model.
+  static Result<std::unique_ptr<TorchWork>> Create(const TypedOptions& options);
 
   explicit TorchWork(WorkParts parts) : parts_(std::move(parts)) {}
   ~TorchWork() override;
