@@ -98,10 +98,9 @@ at::Tensor AttendToRelations(const RelationLayer& layer, std::span<const Relatio
   } else {
     gathered = Gathered(layer, relations, own);
   }
-  const at::Tensor out =
-      Affine({Gelu(gathered, layer.workspace()), layer[mine.out.weight], {}, {},
-              layer[mine.out.bias]},
-             layer.workspace());
+  const at::Tensor out = Affine(
+      {Gelu(gathered, layer.workspace()), layer[mine.out.weight], {}, {}, layer[mine.out.bias]},
+      layer.workspace());
   return Gate(out, own, layer[mine.skip], layer.workspace());
 }
 

@@ -114,7 +114,7 @@ class TypedPass {
 
   void Project(std::span<const at::Tensor> inputs) {
     for (uint32_t t = 0; t < rows_.size(); ++t) {
-      if (!inputs[t].defined() || !needs_.Rows(0, t)) continue;
+      if (!needs_.Rows(0, t) || !inputs[t].defined() || inputs[t].size(0) == 0) continue;
       rows_[t] = ProjectInput(ContextOf(0, t), inputs[t]);
     }
   }
@@ -127,8 +127,8 @@ class TypedPass {
       const uint32_t count = RowsBefore(sample_, hop, t);
       if (count == 0) continue;
       const std::vector<RelationInput> relations = RelationsOf(layer, hop, t, count);
-      next[t] = ForwardRelations(ContextOf(layer, t), relations,
-                                 FirstRows(rows_[t], count, workspace_));
+      next[t] =
+          ForwardRelations(ContextOf(layer, t), relations, FirstRows(rows_[t], count, workspace_));
     }
     rows_ = std::move(next);
   }
@@ -188,9 +188,8 @@ at::Tensor ForwardRelations(const RelationalContext& context,
   if (spec.type == ModelType::kHgt) {
     const at::Tensor hidden = Finished(layer, AttendToRelations(layer, relations, own));
     if (!is_last) return hidden;
-    return Affine(
-        {hidden, layer[tensors.outputs.weight], {}, {}, layer[tensors.outputs.bias]},
-        context.workspace);
+    return Affine({hidden, layer[tensors.outputs.weight], {}, {}, layer[tensors.outputs.bias]},
+                  context.workspace);
   }
   const at::Tensor z = Convolve(layer, relations, own);
   if (is_last) return z;

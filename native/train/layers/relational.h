@@ -51,8 +51,8 @@ at::Tensor ForwardRelations(const RelationalContext& context,
                             std::span<const RelationInput> relations, const at::Tensor& own);
 
 // The seeds' logits, [num_seeds(0), out_dim], of a sample whose relations are those of the model's
-// graph. inputs[t]: [nodes(t), in_dim] of type t, input dropout applied; undefined where the sample
-// has no node of the type, or the model needs none.
+// graph. inputs[t]: [nodes(t), in_dim] of type t, input dropout applied; undefined or without
+// rows where the sample has no node of the type, or the model needs none.
 at::Tensor ForwardTyped(const Model& model, std::span<const at::Tensor> parameters,
                         const Sample& sample, std::span<const at::Tensor> inputs, bool trains,
                         Workspace* workspace);

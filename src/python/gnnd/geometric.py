@@ -21,10 +21,12 @@ def module(facts: Mapping[str, Any], spec: Mapping[str, Any], parameters: Mappin
     """What `Job.to_pyg` says, of an export.json, an effective spec and parameters."""
     torch_of("job.to_pyg()")
     try:
-        from gnnd import modules
+        from gnnd import modules, relations
     except ImportError:
         raise missing("torch_geometric", "pyg", "job.to_pyg()") from None
     about = facts["model"]
+    if about["type"] in relations.TYPES:
+        return _typed(relations.RelationModel, facts, spec, parameters)
     _refuse_others(modules.KINDS.get(about["type"]), about, spec)
     made = modules.made(about, dropout=spec.get("model", {}).get("dropout", 0.0))
     _fill(made, parameters)
@@ -61,6 +63,18 @@ def any_module(
         mean, deviation = (values[-1] if last else values for values in of_tokens)
         made = standardizing(made, mean, deviation)
     return _scored(made, spec, parameters)
+
+
+def _typed(make: Any, facts: Mapping[str, Any], spec: Any, parameters: Mapping[str, Any]) -> Any:
+    """A module over several types, of features as they were imported."""
+    if facts["standardized_features"]:
+        raise GnndError(
+            "the job standardised features of several types, whose means an export does not have; "
+            "job.state_dict() has the parameters"
+        )
+    made = make(facts["model"], dropout=spec.get("model", {}).get("dropout", 0.0))
+    made.fill(tensors(parameters))
+    return made.eval()
 
 
 def _fill(made: Any, parameters: Mapping[str, Any]) -> None:

@@ -279,8 +279,10 @@ class Job(Answering):
         logits [N, C]; those of whole neighbourhoods agree with gnnd's to 1e-4. Of a job of links it
         is a `gnnd.heads.LinkModel`: `module(x, edge_index, edge_label_index)` scores pairs [2, n],
         its `encoder(x, edge_index)` gives rows [N, D], its `head` scores pairs of them. Where the
-        job standardised features the module does so first, and torch_geometric's is its `model`.
-        Models that torch_geometric lacks raise `GnndError`.
+        job standardised features the module does so first, and torch_geometric's is its `model`. Of
+        a model over several types it is a `gnnd.relations.RelationModel`: `module(x_dict,
+        edge_index_dict)` gives logits of the learnt type. Models that torch_geometric lacks raise
+        `GnndError`.
         """
         return geometric.module(*self._trained(which))
 

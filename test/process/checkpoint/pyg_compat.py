@@ -18,12 +18,20 @@ import torch
 
 TOLERANCE = 1e-4
 
-# The file alone: this Python has torch_geometric, and not what the package needs to reach a daemon.
-_FILE = pathlib.Path(__file__).parents[3] / "src" / "python" / "gnnd" / "modules.py"
-_SPEC = importlib.util.spec_from_file_location("gnnd_modules", _FILE)
-modules = importlib.util.module_from_spec(_SPEC)
-sys.modules["gnnd_modules"] = modules
-_SPEC.loader.exec_module(modules)
+# The files alone: this Python has torch_geometric, and not what the package needs for a daemon.
+_FOLDER = pathlib.Path(__file__).parents[3] / "src" / "python" / "gnnd"
+
+
+def _module(name):
+    spec = importlib.util.spec_from_file_location(f"gnnd_{name}", _FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[f"gnnd_{name}"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+modules = _module("modules")
+relations = _module("relations")
 
 
 def load_safetensors(path):
@@ -68,6 +76,30 @@ class Graph:
         return error <= TOLERANCE
 
 
+class TypedGraph:
+    """graph/x_TYPE.npy, graph/SOURCE__RELATION__DESTINATION.npy of a folder."""
+
+    def __init__(self, folder):
+        self.x, self.edges = {}, {}
+        for file in sorted(folder.glob("*.npy")):
+            array = torch.from_numpy(np.load(file))
+            if file.stem.startswith("x_"):
+                self.x[file.stem[2:]] = array
+            else:
+                self.edges[tuple(file.stem.split("__"))] = array
+
+    def compare(self, folder, about):
+        """Prints the model's line; answers whether it agrees."""
+        model = relations.RelationModel(about, dropout=0.5)
+        model.fill(load_safetensors(folder / "model.safetensors"))
+        model.eval()
+        with torch.no_grad():
+            expected = model(self.x, self.edges).numpy()
+        error = float(np.abs(np.load(folder / "logits.npy") - expected).max())
+        print(json.dumps({"name": f"typed/{folder.name}", "error": error}))
+        return error <= TOLERANCE
+
+
 def main(folder, *exports):
     agree = []
     if exports:
@@ -81,6 +113,9 @@ def main(folder, *exports):
         graph = Graph(folder / "graph")
         for path in sorted(folder.glob("*/model.json")):
             agree.append(graph.compare(path.parent, json.loads(path.read_text())))
+        typed = TypedGraph(folder / "typed" / "graph")
+        for path in sorted(folder.glob("typed/*/model.json")):
+            agree.append(typed.compare(path.parent, json.loads(path.read_text())))
     return 0 if all(agree) else 1
 
 
