@@ -64,7 +64,7 @@ export function importFromProto(request: ImportDatasetRequest): Omit<ImportReque
     ...{ id: datasetId, source, format: format ?? null, validateOnly, directed, link },
     ...{ featureDtype: featureDtype ?? null, task: task ?? null, ignoredColumns, randomSplit },
     ...{ madeFeatures: madeFeatures ?? null, split: split === '' ? null : split },
-    reverse: request.reverse,
+    reverse: request.reverse ?? null,
   };
 }
 

@@ -74,7 +74,7 @@ function bytesBelow(folder: string): number {
 }
 
 /** Null where there is none, or it cannot be read: nothing but automatic choices depends on it. */
-export function readStory(path: string): ImportStory | null {
+export function readStory<Story = ImportStory>(path: string): Story | null {
   try {
     return JSON.parse(readRegularSync(join(path, 'import.json')).toString('utf8'));
   } catch {

@@ -49,7 +49,7 @@ export async function checkRequest(
     const description = `is for folders of .npy files, and this is ${detection.format}`;
     violations.push({ path: 'link', description });
   }
-  if (request.reverse && detection.kind === 'format' && !mayHaveTypes(detection.format)) {
+  if (request.reverse === true && detection.kind === 'format' && !mayHaveTypes(detection.format)) {
     const description = `is for graphs of several types, and this is ${detection.format}`;
     violations.push({ path: 'reverse', description });
   }

@@ -78,7 +78,7 @@ async function writeDataset(
 ): Promise<DatasetWritten> {
   const { writer, problems, notices } = context;
   if (format === 'TYPED_NPY') return await importTyped(context, { id, origin });
-  if (context.reverse) {
+  if (context.reverse === true) {
     problems.add('reverse', 'is for graphs of several types, and this one has one');
   }
   const imported = await importers[format](context);

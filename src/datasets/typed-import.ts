@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { syncFolder } from '../base/atomic-file.ts';
 import type { GraphSchema, TypedManifest, TypedStory } from '../records/dataset-record.ts';
+import { relationText } from '../spec/job-relations.ts';
 import { columnStatisticsOf } from './column-statistics.ts';
 import type { SourceImport } from './data-tasks.ts';
 import { type DatasetWriter, type DatasetWritten, writeTexts } from './dataset-writer.ts';
@@ -10,7 +11,7 @@ import { type TypedLayout, typedLayout } from './typed-layout.ts';
 import { importTypedLinks } from './typed-links.ts';
 import { importType, type TypeWritten } from './typed-nodes.ts';
 import { importRelation, type RelationWritten, reverseRelation } from './typed-relations.ts';
-import { inOrder, relationsMax, relationText, reversedName } from './typed-schema.ts';
+import { inOrder, relationsMax, reversedName } from './typed-schema.ts';
 
 /**
  * A folder of several types of nodes and relations as a dataset: `types.json`, `nodes/TYPE` and
@@ -101,31 +102,32 @@ async function importRelations(
   return found;
 }
 
-/** Each relation in the other direction, where that is asked for. */
+/**
+ * Each relation in the other direction, but for those that have one: by its name, or because each
+ * edge is there both ways.
+ */
 async function reverses(
   context: ImportContext,
   given: readonly RelationWritten[],
   { types }: TypedLayout,
 ): Promise<readonly RelationWritten[]> {
   const { problems, reverse, progress } = context;
-  if (!reverse) return [];
-  const known = new Set(given.map(({ relation }) => relationText(relation)));
-  for (const { relation } of given) {
-    const text = relationText(reversedName(relation));
-    if (!known.has(text)) continue;
-    problems.add(
-      `edges/${text}`,
-      `is there: the reverse of ${relationText(relation)} has its name`,
-    );
-  }
-  if (2 * given.length > relationsMax) {
-    const many = `${given.length} relations have as many reverses`;
-    problems.add('reverse', `${many}, expected at most ${relationsMax} in all`);
+  if (reverse === false) return [];
+  const texts = new Set(given.map(({ relation }) => relationText(relation)));
+  const turnedTexts = new Set(given.map(({ relation }) => relationText(reversedName(relation))));
+  const oneWay = given.filter(({ relation }) => {
+    const isTurned = turnedTexts.has(relationText(relation));
+    return !isTurned && !texts.has(relationText(reversedName(relation)));
+  });
+  if (given.length + oneWay.length > relationsMax) {
+    const many = `${given.length} relations would have ${oneWay.length} reverses`;
+    const expected = `expected at most ${relationsMax} in all, or false`;
+    problems.add('reverse', `${many}, ${expected}`);
   }
   problems.throwIfAny();
   const made: RelationWritten[] = [];
-  for (const [at, relation] of given.entries()) {
-    progress(at / given.length, `turning ${relationText(relation.relation)}`);
+  for (const [at, relation] of oneWay.entries()) {
+    progress(at / oneWay.length, `turning ${relationText(relation.relation)}`);
     const turned = await reverseRelation(context, relation, types);
     if (turned !== null) made.push(turned);
   }

@@ -1,6 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../base/errors.ts';
+import { type RelationName, relationText } from '../spec/job-relations.ts';
 import { meantBy } from '../spec/nearest.ts';
 import { sourceText } from './byte-streams.ts';
 import type { ImportContext } from './import-context.ts';
@@ -9,10 +10,8 @@ import {
   inOrder,
   isTypedName,
   nameRule,
-  type RelationName,
   relationOf,
   relationsMax,
-  relationText,
   typesMax,
 } from './typed-schema.ts';
 

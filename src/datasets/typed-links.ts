@@ -1,5 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { relationText } from '../spec/job-relations.ts';
 import { meantBy } from '../spec/nearest.ts';
 import type { ImportContext } from './import-context.ts';
 import { NoticeList } from './notices.ts';
@@ -9,7 +10,6 @@ import { importLinks } from './target-links.ts';
 import { edgesOfPairs } from './typed-edges.ts';
 import type { TypedLayout } from './typed-layout.ts';
 import type { RelationWritten } from './typed-relations.ts';
-import { relationText } from './typed-schema.ts';
 
 /**
  * Links of relations, which jobs are to learn: `links/SOURCE__RELATION__DESTINATION/train.npy` and

@@ -1,7 +1,8 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Relation } from '../records/dataset-record.ts';
 import { counted } from '../spec/counted.ts';
+import { type RelationName, relationText } from '../spec/job-relations.ts';
 import { DatasetWriter } from './dataset-writer.ts';
 import { EdgeSorter, sideBySide } from './edge-sorter.ts';
 import { writeRows } from './graph-writer.ts';
@@ -10,7 +11,7 @@ import { type NpyOrders, openNpyFile } from './npy.ts';
 import { formatCount, ImportFailure } from './problems.ts';
 import { type EdgeEnds, edgesOfPairs, edgesOfRows } from './typed-edges.ts';
 import type { RelationSource } from './typed-layout.ts';
-import { type RelationName, relationText, reversedName } from './typed-schema.ts';
+import { reversedName } from './typed-schema.ts';
 
 /** Relations of a source as those of a dataset: rows that ascend, each edge once. */
 
@@ -54,7 +55,10 @@ export async function importRelation(
   }
 }
 
-/** The relation with its edges in the other direction, made of what was written of it. */
+/**
+ * The relation with its edges in the other direction, made of what was written of it; null where
+ * that has each edge both ways, so that the reverse is the relation itself.
+ */
 export async function reverseRelation(
   context: ImportContext,
   { relation, writer }: RelationWritten,
@@ -67,8 +71,15 @@ export async function reverseRelation(
   const where = `edges/${relationText(relation)}`;
   const made = await writeRelation(context, reversedName(relation), { edges, types, where });
   if (made === null) return null;
+  const digestOf = (of: DatasetWriter) => arrays.map((name) => of.written(name)?.sha256).join();
+  if (relation.source === relation.destination && digestOf(made.writer) === digestOf(writer)) {
+    await rm(made.writer.folder, { recursive: true });
+    return null;
+  }
   return { ...made, relation: { ...made.relation, reverse_of: relationText(relation) } };
 }
+
+const arrays = ['indptr', 'indices'] as const;
 
 async function* turned(edges: AsyncGenerator<EdgeEnds>): AsyncGenerator<EdgeEnds> {
   for await (const { sources, targets } of edges) yield { sources: targets, targets: sources };

@@ -1,5 +1,6 @@
 import type { GraphSchema as NativeSchema } from '../native/contract.ts';
-import type { GraphSchema, NodeType, Relation } from '../records/dataset-record.ts';
+import type { GraphSchema, NodeType } from '../records/dataset-record.ts';
+import type { RelationName } from '../spec/job-relations.ts';
 
 /** What types and relations may be called, and how many there are (native/core/graph/schema.h). */
 
@@ -12,14 +13,6 @@ export const nameRule = `expected up to ${nameMax} of a-z, A-Z, 0-9, - and singl
 
 export function isTypedName(name: string): boolean {
   return name.length <= nameMax && namePattern.test(name);
-}
-
-/** A relation by its names. */
-export type RelationName = Pick<Relation, 'source' | 'name' | 'destination'>;
-
-/** What a relation's folder is called, `author__writes__paper`. */
-export function relationText({ source, name, destination }: RelationName): string {
-  return `${source}__${name}__${destination}`;
 }
 
 /** Null: it is none. */

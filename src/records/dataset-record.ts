@@ -45,8 +45,8 @@ export interface ImportChoices {
   readonly madeFeatures: MadeFeatures | null;
   /** Null: what the format does by itself. */
   readonly randomSplit: RandomSplit | null;
-  /** Of several types: each relation is stored in the other direction, too. */
-  readonly reverse: boolean;
+  /** Each relation of several types is stored in the other direction, too; null: it is. */
+  readonly reverse: boolean | null;
 }
 
 /** Element types of feature rows on disk, as NumPy names them. */

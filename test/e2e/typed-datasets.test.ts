@@ -30,7 +30,7 @@ const links = {
 
 test('is imported, shown, checked, refused to jobs, found damaged by name, deleted', async () => {
   const source = typedFolder({ ...library, ...links });
-  const imported = gnnctl('dataset', 'import', source, '--id', 'typed', '--reverse');
+  const imported = gnnctl('dataset', 'import', source, '--id', 'typed');
   expect(imported).toMatchObject({ exitCode: 0 });
   const { text } = gnnctl('dataset', 'show', 'typed', '-o', 'table');
   expect(text).toMatch(/Types {2,}2\nRelations {2,}4\n/);

@@ -56,13 +56,23 @@ function filesOf({ types, relations }: Typed): Files {
   return { 'types.json': JSON.stringify(types), ...Object.fromEntries(arrays) };
 }
 
+/** Whether the other direction of a relation has its edges. */
+function isBothWays(name: string, edges: readonly Pair[]): boolean {
+  const [source, , destination] = name.split('__');
+  const all = new Set(edges.map(String));
+  return source === destination && edges.every(([a, b]) => all.has(String([b, a])));
+}
+
 test('relations and their reverses are those of a plain list, between any types', async () => {
   const cases: Typed[] = [];
   forAll(25, (random) => void cases.push(typed(random)));
   for (const graph of cases) {
     const source = typedFolder(filesOf(graph));
-    const { manifest, numbers } = await importTypedFolder(source, { native, reverse: true });
-    expect(manifest.relations).toHaveLength(2 * Object.keys(graph.relations).length);
+    const { manifest, numbers } = await importTypedFolder(source, { native });
+    const oneWay = Object.entries(graph.relations).filter(
+      ([name, edges]) => !isBothWays(name, edges),
+    );
+    expect(manifest.relations).toHaveLength(Object.keys(graph.relations).length + oneWay.length);
     for (const relation of manifest.relations) {
       const { source: from, name, destination } = relation;
       const place = `edges/${from}__${name}__${destination}`;

@@ -89,7 +89,8 @@ export function addDatasetCommands(program: Command, run: Run): void {
         'of a source that has none: shares of the labelled nodes, as 0.2,0.2',
       ).argParser(randomSplitOf),
     )
-    .option('--reverse', 'several types: store each relation in the other direction, too')
+    .option('--reverse', 'several types: store each relation both ways (default)')
+    .option('--no-reverse', 'several types: store relations as they are')
     .option('--validate-only', 'check the source, import nothing')
     .option('--wait', 'wait for the end and show progress (default)')
     .option('--no-wait', 'answer at once with the operation')
@@ -150,7 +151,7 @@ async function importDataset(
     ignoredColumns: [...(flags.ignoreColumns ?? [])],
     madeFeatures: numberOf(MadeFeaturesSchema, flags.features ?? '') ?? 0,
     ...(flags.randomSplit === undefined ? {} : { randomSplit: flags.randomSplit }),
-    reverse: flags.reverse === true,
+    ...(flags.reverse === undefined ? {} : { reverse: flags.reverse }),
     validateOnly: flags.validateOnly === true,
     requestId: session.requestId,
   });

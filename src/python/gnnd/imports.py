@@ -137,8 +137,8 @@ class Imports:
         `options` are those of `import_arrays`, and stand above what `data` says. Of links it takes
         what `RandomLinkSplit` returns, `(train, val, test)`: the edges of the first are those of
         messages. A `HeteroData` of several types becomes a dataset of several types; `options` are
-        then `feature_dtype`, `task`, `random_split`, `reverse` (each relation in the other
-        direction, too, as `rev_NAME`), `staging` and `progress`.
+        then `feature_dtype`, `task`, `random_split`, `reverse` (False: no relation is stored in the
+        other direction, too, as `rev_NAME`), `staging` and `progress`.
         """
         if isinstance(data, (str, os.PathLike)):
             data = saved.torch_graph(data, trust=trust)
@@ -288,7 +288,7 @@ class Imports:
         ignored_columns: Sequence[str] | None = None,
         made_features: str | None = None,
         random_split: RandomSplit | None = None,
-        reverse: bool = False,
+        reverse: bool | None = None,
         progress: Report | bool = False,
     ) -> Dataset:
         """Imports what lies on the daemon's host, in any format that `gnnctl` takes.
@@ -296,9 +296,9 @@ class Imports:
         That is a folder of .npy files, of CSV or Parquet tables, of OGB or of GraphBolt, or an
         .npz file. `split` is one of several: the column of masks, or the name of an OGB folder's.
         `ignored_columns` of tables are no features; a source without features gets those of
-        `made_features`, and one without splits a `random_split`, as `import_arrays` says. Of a
-        folder of several types (docs/datasets.md) `reverse` stores each relation in the other
-        direction, too, as `rev_NAME`.
+        `made_features`, and one without splits a `random_split`, as `import_arrays` says. Of
+        several types (docs/datasets.md) each relation is stored in the other direction, too, as
+        `rev_NAME`, unless `reverse` is False.
         `progress=True` prints how far it is; a function gets it as (share, message).
         """
         choices = {

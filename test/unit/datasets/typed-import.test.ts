@@ -1,8 +1,9 @@
 import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readWritten } from '../../../src/datasets/adopt.ts';
 import { detectFormat } from '../../../src/datasets/detect-format.ts';
-import { unusedBecause } from '../../../src/datasets/ready-dataset.ts';
+import { requireOneType, requireReady } from '../../../src/datasets/ready-dataset.ts';
 import { ended, request, trial } from './trial.ts';
 import { type Files, importTypedFolder, library, pairs, typedFolder } from './typed-folder.ts';
 import { float32, folderOf, int32, int64, linesOf, npy, pathGraph } from './workbench.ts';
@@ -11,6 +12,9 @@ const without = (files: Files, ...names: string[]): Files =>
   Object.fromEntries(Object.entries(files).filter(([name]) => !names.includes(name)));
 const problems = (files: Files, choices = {}) =>
   linesOf('TYPED_NPY', typedFolder(files), null, choices);
+
+const namesOf = ({ relations }: { readonly relations: readonly { readonly name: string }[] }) =>
+  relations.map(({ name }) => name);
 
 describe('a folder of several types', () => {
   test('is told by types.json, or by edges that are called after relations', async () => {
@@ -24,7 +28,9 @@ describe('a folder of several types', () => {
   });
 
   test('becomes types and relations by name, with rows that ascend and no edge twice', async () => {
-    const { manifest, numbers, notices, folder } = await importTypedFolder(typedFolder(library));
+    const { manifest, numbers, notices, folder } = await importTypedFolder(typedFolder(library), {
+      reverse: false,
+    });
     expect(manifest.types).toEqual([
       { name: 'author', num_nodes: 2 },
       {
@@ -89,8 +95,8 @@ describe('a folder of several types', () => {
     expect(other.digest).toBe(given.digest);
   });
 
-  test('has each relation in the other direction where that is asked for', async () => {
-    const { manifest, numbers } = await importTypedFolder(typedFolder(library), { reverse: true });
+  test('has each relation in the other direction unless that is not wanted', async () => {
+    const { manifest, numbers } = await importTypedFolder(typedFolder(library));
     expect(manifest.relations.map(({ name, reverse_of }) => [name, reverse_of])).toEqual([
       ['writes', undefined],
       ['cites', undefined],
@@ -99,10 +105,19 @@ describe('a folder of several types', () => {
     ]);
     expect(numbers('edges/paper__rev_writes__author/indptr.npy')).toEqual([0, 2, 4]);
     expect(numbers('edges/paper__rev_writes__author/indices.npy')).toEqual([0, 2, 1, 2]);
-    const taken = { ...library, 'edges/paper__rev_writes__author.npy': pairs([0, 0]) };
-    expect(await problems(taken, { reverse: true })).toEqual([
-      'edges/paper__rev_writes__author: is there: the reverse of author__writes__paper has its name',
-    ]);
+    const plain = await importTypedFolder(typedFolder(library), { reverse: false });
+    expect(namesOf(plain.manifest)).toEqual(['writes', 'cites']);
+  });
+
+  test('has no reverse of what is there both ways already', async () => {
+    const given = {
+      ...library,
+      'edges/paper__rev_writes__author.npy': pairs([0, 0]),
+      'edges/paper__cites__paper.npy': pairs([0, 1], [1, 0], [2, 2]),
+    };
+    const { manifest, folder } = await importTypedFolder(typedFolder(given), { reverse: true });
+    expect(namesOf(manifest)).toEqual(['writes', 'cites', 'rev_writes']);
+    expect(readdirSync(join(folder, 'edges'))).toHaveLength(3);
   });
 
   test('says all at once what its names and counts cannot be', async () => {
@@ -250,13 +265,14 @@ test('a dataset of several types is READY with its schema, adopted, deleted', as
   expect((await ended(datasets, operation)).error).toBeNull();
   const dataset = datasets.get('typed');
   expect(dataset).toMatchObject({
-    ...{ state: 'READY', numNodes: 5, numEdges: 7, numFeatures: 0, numClasses: 0 },
+    ...{ state: 'READY', numNodes: 5, numEdges: 14, numFeatures: 0, numClasses: 0 },
     ...{ numTrain: 1, numVal: 1, numTest: 1 },
   });
   expect(dataset.schema?.types.map(({ name }) => name)).toEqual(['author', 'paper']);
-  expect(unusedBecause(dataset)).toBe(
-    'typed has 2 types of nodes and 2 relations: gnnd imports and checks such graphs, and does ' +
-      'not learn from them yet',
+  const records = { getDataset: () => dataset, listDatasets: () => [dataset] };
+  expect(requireReady(records, 'typed')).toBe(dataset);
+  expect(() => requireOneType(records, 'typed')).toThrow(
+    'typed has 2 types of nodes and 4 relations, and of such graphs jobs train models and no more yet',
   );
   store.datasets.clear();
   const adopted = trial({ folder, store }).datasets.get('typed');

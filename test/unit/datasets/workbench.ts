@@ -34,7 +34,7 @@ export const noChoices: ImportChoices = {
   ignoredColumns: [],
   madeFeatures: null,
   randomSplit: null,
-  reverse: false,
+  reverse: null,
 };
 
 const folders: string[] = [];
