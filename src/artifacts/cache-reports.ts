@@ -3,7 +3,7 @@ import { makeFolder } from '../base/atomic-file.ts';
 import { type FieldViolation, messageOf } from '../base/errors.ts';
 import { createLine } from '../base/line.ts';
 import { isInside, placeOf } from '../base/rooted.ts';
-import { requireReady } from '../datasets/ready-dataset.ts';
+import { requireOneType } from '../datasets/ready-dataset.ts';
 import type { CacheReport } from '../native/contract.ts';
 import type { DatasetRecord } from '../records/dataset-record.ts';
 import type { JobSpec, JobSpecInput } from '../spec/job-spec.ts';
@@ -61,7 +61,7 @@ export function createCacheReports(options: CacheReportsOptions): CacheReports {
     async report(asked, signal) {
       const { dumpDir, problem } = await dumpPlaceOf(asked.dumpDir, options.dumpsDir);
       const request = { ...asked, dumpDir };
-      const dataset = requireReady(options.store, request.dataset);
+      const dataset = requireOneType(options.store, request.dataset);
       const specs = specsOf(request, problem, contextOf(options, dataset));
       const samplings: { sampling: JobSpec['sampling']; report: CacheReport }[] = [];
       const leave = await line.enter(signal);

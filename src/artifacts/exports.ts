@@ -5,7 +5,7 @@ import { makeFolder } from '../base/atomic-file.ts';
 import { GnndError, messageOf } from '../base/errors.ts';
 import { createLine } from '../base/line.ts';
 import { readRegular } from '../base/regular-file.ts';
-import { countsOf, dataOf, requireReady } from '../datasets/ready-dataset.ts';
+import { countsOf, dataOf, requireOneType } from '../datasets/ready-dataset.ts';
 import { type CheckpointFile, type CheckpointKind, parametersOf } from '../files/checkpoint.ts';
 import type { CoreAddon, ModelOptions, PredictOptions } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
@@ -162,7 +162,7 @@ async function standardizationOf(
 ): Promise<Moments | null> {
   if (job.effectiveSpec.features.standardize === 'OFF') return null;
   try {
-    const dataset = requireReady(options.store, job.effectiveSpec.dataset);
+    const dataset = requireOneType(options.store, job.effectiveSpec.dataset);
     await unchangedManifest(job, dataset);
     return await momentsOf(model.inDim, async () => {
       const task = exportTask(options, job, signal);
@@ -195,7 +195,7 @@ async function prepare(
 ): Promise<Prediction> {
   const { effectiveSpec: spec } = job;
   refusePredictions(job, wanted.nodes);
-  const dataset = requireReady(store, spec.dataset);
+  const dataset = requireOneType(store, spec.dataset);
   const manifest = await unchangedManifest(job, dataset);
   try {
     const parameters = parametersOf(native.modelManifest(wanted.model), file);

@@ -1,6 +1,6 @@
 import type { FieldViolation } from '../base/errors.ts';
 import { createLine } from '../base/line.ts';
-import { requireReady } from '../datasets/ready-dataset.ts';
+import { requireOneType } from '../datasets/ready-dataset.ts';
 import {
   type LinkLayout,
   linkLayouts,
@@ -82,7 +82,7 @@ export function createPlacementSimulations(
   return {
     async simulate(asked, signal) {
       const request = withDefaults(asked);
-      const dataset = requireReady(options.store, request.dataset);
+      const dataset = requireOneType(options.store, request.dataset);
       const spec = specOf(request, contextOf(options, dataset));
       const part = { dataset, spec, signal, log: 'placement', samplingPath: 'sampling' };
       const leave = await line.enter(signal);

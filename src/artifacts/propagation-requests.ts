@@ -5,7 +5,7 @@ import { hostMemoryBytes } from '../base/host-memory.ts';
 import { canonicalSha256 } from '../base/ids.ts';
 import type { TaskWatch } from '../datasets/data-tasks.ts';
 import type { Datasets } from '../datasets/datasets.ts';
-import { dataOf, requireReady } from '../datasets/ready-dataset.ts';
+import { dataOf, requireOneType } from '../datasets/ready-dataset.ts';
 import type { CrewDevice } from '../devices/seat.ts';
 import type { CoreAddon } from '../native/contract.ts';
 import type { PropagationDevice, PropagationRequest, Propagations } from '../prepare/prepare.ts';
@@ -66,9 +66,9 @@ export function createPropagationRequests(
   const requestOf = (asked: AskedPropagation, dataset: DatasetRecord): PropagationRequest =>
     checkedRequest(asked, dataset, options);
   return {
-    plan: (asked) => propagations.plan(requestOf(asked, requireReady(store, asked.dataset))),
+    plan: (asked) => propagations.plan(requestOf(asked, requireOneType(store, asked.dataset))),
     start(asked) {
-      const request = requestOf(asked, requireReady(store, asked.dataset));
+      const request = requestOf(asked, requireOneType(store, asked.dataset));
       const { requestId, ...what } = asked;
       const method = 'PropagateDataset';
       const key = requestId === null ? null : { method, requestId, sha256: canonicalSha256(what) };

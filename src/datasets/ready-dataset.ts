@@ -2,11 +2,15 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { GnndError } from '../base/errors.ts';
 import type { DatasetCounts, DatasetLocation } from '../native/contract.ts';
-import type { DatasetLinks, DatasetRecord } from '../records/dataset-record.ts';
+import type { DatasetLinks, DatasetRecord, TypedStory } from '../records/dataset-record.ts';
+import { takenOf } from '../spec/job-relations.ts';
+import type { JobSpec } from '../spec/job-spec.ts';
 import { meantBy } from '../spec/nearest.ts';
+import { reads } from '../spec/spec-parts.ts';
 import type { ColumnStatistics } from '../spec/standardize.ts';
 import type { Store } from '../store/store.ts';
 import { readStory, readWritten } from './adopt.ts';
+import { nativeSchemaOf } from './typed-schema.ts';
 
 /** What jobs and reports ask of the dataset that they name. */
 
@@ -15,10 +19,7 @@ export type JobData = Pick<DatasetLocation, 'folder' | 'counts' | 'schema'>;
 
 type Datasets = Pick<Store, 'getDataset' | 'listDatasets'>;
 
-/**
- * Throws DATASET_NOT_FOUND, with the nearest id, DATASET_NOT_READY, and SPEC_INVALID for one that
- * nothing is done with yet.
- */
+/** Throws DATASET_NOT_FOUND, with the nearest id, and DATASET_NOT_READY. */
 export function requireReady(store: Datasets, id: string): DatasetRecord {
   const resource = `datasets/${id}`;
   const dataset = store.getDataset(id);
@@ -34,20 +35,24 @@ export function requireReady(store: Datasets, id: string): DatasetRecord {
     const why = `dataset ${id} is ${dataset.state}, not READY${because}; ${remedy}`;
     throw new GnndError('DATASET_NOT_READY', why, { resource });
   }
-  const description = unusedBecause(dataset);
-  if (description !== null) {
-    const violations = [{ path: 'dataset', description }];
-    throw new GnndError('SPEC_INVALID', description, { resource, violations });
-  }
   return dataset;
 }
 
-/** Why nothing but imports and checks takes a dataset that is READY; null: all take it. */
-export function unusedBecause({ id, schema }: DatasetRecord): string | null {
-  if (schema === null) return null;
+/** The same for what takes graphs of one type alone; throws SPEC_INVALID for others, too. */
+export function requireOneType(store: Datasets, id: string): DatasetRecord {
+  const dataset = requireReady(store, id);
+  const { schema } = dataset;
+  if (schema === null) return dataset;
   const counts = `${schema.types.length} types of nodes and ${schema.relations.length} relations`;
-  const what = 'gnnd imports and checks such graphs, and does not learn from them yet';
-  return `${id} has ${counts}: ${what}`;
+  const description = `${id} has ${counts}, and of such graphs jobs train models and no more yet`;
+  const violations = [{ path: 'dataset', description }];
+  throw new GnndError('SPEC_INVALID', description, { resource: `datasets/${id}`, violations });
+}
+
+/** Whether a dataset has the types that a resolved job takes: its id may be another one's by now. */
+export function mayTake({ model, relations }: JobSpec, { schema }: DatasetRecord): boolean {
+  if (!reads({ model }, 'relations')) return schema === null;
+  return schema?.types.some(({ name }) => name === relations.target) === true;
 }
 
 /** Datasets among which a mistyped id is looked for. */
@@ -73,8 +78,9 @@ export function linksOf(dataset: DatasetRecord): DatasetLinks | null {
 }
 
 /** What its import counted of the columns of its features; null where that is lost. */
-export function columnStatistics(dataset: DatasetRecord): ColumnStatistics | null {
-  return readStory(dataset.path)?.columns ?? null;
+export function columnStatistics(dataset: DatasetRecord, type?: string): ColumnStatistics | null {
+  if (type === undefined) return readStory(dataset.path)?.columns ?? null;
+  return readStory<TypedStory>(dataset.path)?.columns[type] ?? null;
 }
 
 /** Whether its source said that each edge is there in both directions. */
@@ -85,6 +91,22 @@ export function isUndirected(dataset: DatasetRecord): boolean {
 /** What jobs and reports read of a dataset of one type. */
 export function dataOf(dataset: DatasetRecord): JobData {
   return { folder: dataset.path, counts: countsOf(dataset), schema: { types: [], relations: [] } };
+}
+
+/**
+ * What a job reads of its dataset; of several types those that it takes, and counts of the one that
+ * it learns, which has no edges of its own. REQUIRES: the spec was resolved with the dataset.
+ */
+export function jobDataOf(
+  dataset: DatasetRecord,
+  { relations }: Pick<JobSpec, 'relations'>,
+): JobData {
+  if (dataset.schema === null) return dataOf(dataset);
+  const schema = nativeSchemaOf(takenOf(dataset.schema, relations));
+  const [target] = schema.types;
+  if (target === undefined) throw new Error(`${dataset.id} has no type ${relations.target}`);
+  const { name: _, labelled: __, ...counts } = target;
+  return { folder: dataset.path, counts: { ...counts, numEdges: 0 }, schema };
 }
 
 /** What native code needs to know of a stored dataset. */

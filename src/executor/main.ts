@@ -59,7 +59,7 @@ for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => {});
 
 /** The answer to work that returns no value, once it is done. */
 async function answered(
-  role: 'FAVOUR' | 'HOST_TIER' | 'LOAD' | 'PREDICT',
+  role: 'AVERAGE' | 'FAVOUR' | 'HOST_TIER' | 'LOAD' | 'PREDICT' | 'STANDARDIZE',
   work: Promise<void>,
 ): Promise<EndMessage> {
   await work;
@@ -132,6 +132,12 @@ async function runRole(start: StartMessage): Promise<EndMessage> {
       return answered(start.role, core.hostTierFill(start.options));
     case 'LOAD':
       return answered(start.role, load(core, start.options));
+    case 'AVERAGE':
+      return answered(start.role, core.datasetAverage(start.options));
+    case 'STANDARDIZE': {
+      const { input, output } = start.options;
+      return answered(start.role, core.datasetStandardize(input, output, ''));
+    }
     case 'SPLIT_LINKS': {
       const { dataset, split, folder } = start.options;
       const value = await core.messageGraphMake(dataset, split, folder);

@@ -15,6 +15,7 @@ import type {
   HotCurveOptions,
   LendOptions,
   LoopEnd,
+  MeanRowsOptions,
   MessageGraphCounts,
   MessageGraphOptions,
   ModelManifest,
@@ -39,7 +40,7 @@ import type { Published, PublishOptions } from './publish-predictions.ts';
  */
 
 /** Changes with every change of a message. */
-export const protocolVersion = 13;
+export const protocolVersion = 14;
 
 /** Descriptors an executor inherits; a task has no segment, but may have an output. */
 export const segmentFd = 3;
@@ -60,6 +61,12 @@ export interface LoadOptions {
   readonly topology: TopologyOptions;
 }
 
+/** Standardises rows by their own moments, which are written beside the output. */
+export interface StandardizeOptions {
+  readonly input: string;
+  readonly output: string;
+}
+
 /** Makes the graph and the links of a job that learns links. */
 export interface LinksOptions {
   readonly dataset: DatasetLocation;
@@ -78,6 +85,8 @@ export type Task =
   | { readonly role: 'HOT_CURVE'; readonly options: HotCurveOptions }
   | { readonly role: 'PREDICT'; readonly options: PredictOptions }
   | { readonly role: 'LOAD'; readonly options: LoadOptions }
+  | { readonly role: 'AVERAGE'; readonly options: MeanRowsOptions }
+  | { readonly role: 'STANDARDIZE'; readonly options: StandardizeOptions }
   | { readonly role: 'SPLIT_LINKS'; readonly options: LinksOptions }
   | { readonly role: 'IMPORT'; readonly options: SourceImport }
   | { readonly role: 'CHECK'; readonly options: DatasetCheck }
@@ -92,7 +101,7 @@ export type TaskAnswer =
   | { readonly role: 'RANK'; readonly value: Ranking }
   | { readonly role: 'CACHE_REPORT'; readonly value: CacheReport }
   | { readonly role: 'HOT_CURVE'; readonly value: NativeHotCurve }
-  | { readonly role: 'PREDICT' | 'LOAD' | 'HOST_TIER' | 'FAVOUR' }
+  | { readonly role: 'PREDICT' | 'LOAD' | 'HOST_TIER' | 'FAVOUR' | 'AVERAGE' | 'STANDARDIZE' }
   | { readonly role: 'SPLIT_LINKS'; readonly value: MessageGraphCounts }
   | { readonly role: 'IMPORT'; readonly value: ImportOutcome }
   | { readonly role: 'CHECK'; readonly value: Validation }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { hostMemoryBytes } from '../base/host-memory.ts';
-import { dataOf } from '../datasets/ready-dataset.ts';
+import { dataOf, jobDataOf } from '../datasets/ready-dataset.ts';
 import type { CrewDevice } from '../devices/seat.ts';
 import { imagesFolderOf } from '../files/image-files.ts';
 import type { JobRecord } from '../records/job-record.ts';
@@ -45,7 +45,7 @@ export function attemptInputOf(
   const { attempt: ordinal, number, failuresLeft } = opened;
   return {
     ...{ jobId, uid, number, ordinal, failuresLeft, spec, datasetDigest, cacheFolder },
-    dataset: dataOf(dataset),
+    dataset: jobDataOf(dataset, spec),
     devices: opened.devices.map((name) => {
       const device = devices.find((known) => known.name === name);
       if (device === undefined) throw new Error(`device ${name} is unknown`);

@@ -3,7 +3,6 @@ import { isAbsolute } from 'node:path';
 import { type FieldViolation, messageOf } from '../base/errors.ts';
 import { isInside } from '../base/rooted.ts';
 import { columnsProblem, featureNamesOf } from '../datasets/feature-names.ts';
-import { unusedBecause } from '../datasets/ready-dataset.ts';
 import { leadsOut, leaksOf } from '../datasets/source-root.ts';
 import { completeInference, type TrainedFacts } from '../spec/inference-input.ts';
 import type { JobSpecInput } from '../spec/job-spec.ts';
@@ -149,7 +148,7 @@ function datasetProblem(
   // The rows that it was trained on are the model's whatever their columns are called.
   if (found?.state !== 'READY' || found.digest === datasetDigest) return [];
   // The check of the spec says so.
-  if (unusedBecause(found) !== null) return [];
+  if (found.schema !== null) return [];
   const names = featureNamesOf(found.path);
   const has = `has ${found.numFeatures} features, the model takes ${inDim}`;
   const counted = found.numFeatures === inDim ? null : has;

@@ -1,13 +1,6 @@
 import { pluginFilesIn } from '../artifacts/plugin-files.ts';
 import { type FieldViolation, GnndError, messageOf } from '../base/errors.ts';
-import {
-  columnStatistics,
-  countsOf,
-  hasEdgeWeights,
-  isUndirected,
-  linksOf,
-  unusedBecause,
-} from '../datasets/ready-dataset.ts';
+import { jobDataOf } from '../datasets/ready-dataset.ts';
 import type { CoreAddon, ModelOptions } from '../native/contract.ts';
 import { loadCore } from '../native/load.ts';
 import { memoryViolations } from '../plan/plan.ts';
@@ -25,6 +18,7 @@ import { scheduleText } from '../spec/schedule.ts';
 import { show } from '../spec/spec-checker.ts';
 import { standardizeText } from '../spec/standardize.ts';
 import { rowPlanOfJob, workOf } from '../work/work.ts';
+import { datasetFacts } from './dataset-facts.ts';
 import type { SpecWithModel } from './inference-input.ts';
 import type { Start } from './start-input.ts';
 
@@ -72,7 +66,8 @@ export function checkJob(check: JobCheck): ResolvedJob {
   if (dataset?.state !== 'READY') return resolved;
   checkLayout(native, spec, dataset);
   if (start !== null) checkStart(native, start, spec, dataset);
-  checkMemory(workOf(spec).memory({ native, ...placementFacts(host, spec, dataset) }));
+  const facts = placementFacts(host, spec, dataset);
+  checkMemory(workOf(spec, facts.schema).memory({ native, ...facts }));
   return resolved;
 }
 
@@ -81,21 +76,11 @@ function resolveOrThrow(
   { given, dataset, noDataset, host }: JobCheck,
 ): ResolvedJob {
   const { spec: input, violations: before, isComplete } = given;
-  const isReady = dataset?.state === 'READY';
-  const unused = isReady ? unusedBecause(dataset) : null;
-  const ready = isReady && unused === null ? dataset : null;
+  const ready = dataset?.state === 'READY' ? dataset : null;
   const context: ResolveContext = {
     ...host,
     pluginFile: pluginFilesIn(host.pluginsDir),
-    numNodes: ready?.numNodes ?? null,
-    numEdges: ready?.numEdges ?? null,
-    ...(ready === null ? {} : { isUndirected: isUndirected(ready) }),
-    ...(ready === null ? {} : { links: linksOf(ready) }),
-    trainNodes: ready?.numTrain ?? null,
-    valNodes: ready?.numVal ?? null,
-    ...(ready === null ? {} : { targets: { task: ready.task, count: ready.numClasses } }),
-    columns: ready === null ? null : columnStatistics(ready),
-    hasEdgeWeights: ready === null ? null : hasEdgeWeights(ready),
+    ...datasetFacts(ready, input.relations?.target ?? ''),
     // Rules before have left nothing open that a plan of rows reads.
     bestRowChunk: (spec: SpecDraft) =>
       ready === null
@@ -103,7 +88,7 @@ function resolveOrThrow(
         : rowPlanOfJob(spec as JobSpec, { native, ...placementFacts(host, spec, ready) }).chunk,
   };
   const resolution = resolveJobSpec(input, context);
-  if ('ok' in resolution && before.length === 0 && unused === null) {
+  if ('ok' in resolution && before.length === 0) {
     const spec = resolution.ok;
     const choices = {
       standardize: standardizeText(input, spec, context),
@@ -120,7 +105,6 @@ function resolveOrThrow(
       violations.push({ path: 'spec.dataset', description: noDataset });
     }
   }
-  if (unused !== null) violations.unshift({ path: 'spec.dataset', description: unused });
   const fields = violations.length === 1 ? 'a field' : `${violations.length} fields`;
   throw new GnndError('SPEC_INVALID', `the job spec has ${fields} that cannot be`, { violations });
 }
@@ -145,7 +129,8 @@ function checkLayout(native: CoreAddon, spec: JobSpec, dataset: DatasetRecord): 
     throw new GnndError('SPEC_INVALID', 'the dataset is too wide for a model', { violations });
   }
   try {
-    workOf(spec).layout(native, countsOf(dataset));
+    const { counts, schema } = jobDataOf(dataset, spec);
+    workOf(spec, schema).layout(native, counts);
   } catch (error) {
     throw new GnndError('SPEC_INVALID', 'the job does not fit its limits', {
       violations: [{ path: 'spec.sampling.fanouts', description: messageOf(error) }],
@@ -155,7 +140,8 @@ function checkLayout(native: CoreAddon, spec: JobSpec, dataset: DatasetRecord): 
 
 /** Parameters that the model cannot take over are refused now, too. */
 function checkStart(native: CoreAddon, start: Start, spec: JobSpec, dataset: DatasetRecord): void {
-  const { model } = workOf(spec).layout(native, countsOf(dataset));
+  const { counts, schema } = jobDataOf(dataset, spec);
+  const { model } = workOf(spec, schema).layout(native, counts);
   const violations = startViolations(native, start, model);
   if (violations.length === 0) return;
   const message = `the model does not have the shapes of job ${start.jobId}`;
@@ -214,11 +200,12 @@ function checkMemory(plan: MemoryPlan): void {
 /** Facts of the dataset and the host that decide a job's memory. */
 export function placementFacts(
   host: JobHost,
-  spec: Pick<JobSpec, 'resources'>,
+  spec: Pick<JobSpec, 'resources' | 'relations'>,
   dataset: DatasetRecord,
 ) {
+  const { counts, schema } = jobDataOf(dataset, spec);
   const deviceBytes = smallestBudgetOf(host, spec);
-  return { counts: countsOf(dataset), hostBytes: host.hostBytes, deviceBytes };
+  return { counts, schema, hostBytes: host.hostBytes, deviceBytes };
 }
 
 /** Bytes of the smallest device that the job may get and that has its own memory; 0: none has. */

@@ -1,5 +1,5 @@
 import { GnndError } from '../base/errors.ts';
-import { countsOf } from '../datasets/ready-dataset.ts';
+import { jobDataOf } from '../datasets/ready-dataset.ts';
 import { parameterCountOf } from '../files/checkpoint.ts';
 import { loadCore } from '../native/load.ts';
 import type { DatasetRecord } from '../records/dataset-record.ts';
@@ -32,7 +32,8 @@ export function predictPlan(request: PlanRequest): JobPlan {
   const { deviceNames: names, deviceKind, devices: count } = spec.resources;
   const devices =
     names.length > 0 ? names : devicesOfKind(request.deviceNames, deviceKind).slice(0, count);
-  const work = workOf(spec);
+  const { counts, schema } = jobDataOf(request.dataset, spec);
+  const work = workOf(spec, schema);
   const split =
     request.given ??
     makePlan({
@@ -53,7 +54,6 @@ export function predictPlan(request: PlanRequest): JobPlan {
   if (split === null) {
     throw new GnndError('PLAN_INFEASIBLE', 'no executor could train on the devices asked for');
   }
-  const counts = countsOf(request.dataset);
   const layout = work.layout(native, counts);
   const sizes = { spec, counts, layout, deviceCount: devices.length };
   return {

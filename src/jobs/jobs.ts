@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { GnndError } from '../base/errors.ts';
 import { newUlid } from '../base/ids.ts';
-import { noDatasetText, requireReady, unusedBecause } from '../datasets/ready-dataset.ts';
+import { mayTake, noDatasetText, requireReady } from '../datasets/ready-dataset.ts';
 import { removeStartFile } from '../files/start-file.ts';
 import type { CoreAddon } from '../native/contract.ts';
 import { type Pool, poolTask } from '../pool/pool.ts';
@@ -268,11 +268,9 @@ function memoryPlanOfJob(options: JobsOptions, { effectiveSpec: spec }: JobRecor
   const { native, host, hostBytes, store } = options;
   const dataset = store.getDataset(spec.dataset);
   // Another one may have its id by now, of a kind that no job takes.
-  if (dataset?.state !== 'READY' || unusedBecause(dataset) !== null) return null;
-  return workOf(spec).memory({
-    native,
-    ...placementFacts({ ...host, hostBytes }, spec, dataset),
-  });
+  if (dataset?.state !== 'READY' || !mayTake(spec, dataset)) return null;
+  const facts = placementFacts({ ...host, hostBytes }, spec, dataset);
+  return workOf(spec, facts.schema).memory({ native, ...facts });
 }
 
 /** What `validate_only` answers: the job as it would be, without a name. */

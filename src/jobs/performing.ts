@@ -129,7 +129,13 @@ export class Performing {
           if (this.attempts.get(jobId) === attempt) this.#hooks.hear(attempt, event);
         },
       },
-      (context) => workOf(input.spec).attempt({ ...context, topologies, witness, propagations }),
+      (context) =>
+        workOf(input.spec, input.dataset.schema).attempt({
+          ...context,
+          topologies,
+          witness,
+          propagations,
+        }),
     );
     this.attempts.set(jobId, attempt);
     this.#recording.observe((observer) => observer.attemptStarted(attempt));

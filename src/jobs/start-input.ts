@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { type FieldViolation, GnndError, messageOf } from '../base/errors.ts';
-import { countsOf } from '../datasets/ready-dataset.ts';
+import { jobDataOf } from '../datasets/ready-dataset.ts';
 import { imageFilesIn, imagesFolderOf } from '../files/image-files.ts';
 import { copyStart, type StartFacts, type StartSource } from '../files/start-file.ts';
 import type { CoreAddon, ModelManifest } from '../native/contract.ts';
@@ -138,5 +138,6 @@ function imageOf(sources: StartSources, job: JobRecord, at: string): Place {
 function manifestOf({ store, native }: StartSources, { effectiveSpec }: JobRecord): ModelManifest {
   const dataset = store.getDataset(effectiveSpec.dataset);
   if (dataset === null) throw new Error(`its dataset ${effectiveSpec.dataset} is gone`);
-  return workOf(effectiveSpec).layout(native, countsOf(dataset)).manifest;
+  const { counts, schema } = jobDataOf(dataset, effectiveSpec);
+  return workOf(effectiveSpec, schema).layout(native, counts).manifest;
 }

@@ -1,13 +1,23 @@
 import { hasOwnMemory } from '../spec/device-kinds.ts';
 import { predictionSizesOf } from './infer.ts';
-import { rowBytesOf } from './memory-parts.ts';
+import { jobMemoryOf, noModelGraph } from './job-layout.ts';
+import { batchRowsOf, rowBytesOf } from './memory-parts.ts';
 import type { Batches } from './plan-kind.ts';
 
 const pageBytes = 4096;
+/** Of a value that is computed with. */
+const valueBytes = { FLOAT32: 4, TF32: 4, BFLOAT16: 2 } as const;
 
 /** Batches that are blocks: Samplers draw them from the topology into records of the queue. */
 export const blocks: Batches = {
-  propagated: () => ({ numOperators: 0, numHops: 0 }),
+  input: (_, { numFeatures }) => ({
+    ...{ inDim: numFeatures, graph: noModelGraph },
+    ...{ numOperators: 0, numHops: 0 },
+  }),
+
+  relationFanouts: () => [],
+  memory: jobMemoryOf,
+  evaluated: () => null,
 
   slotBytes: (native, counts, sampling) => native.recordSlotBytes(counts, sampling),
 
@@ -39,6 +49,12 @@ export const blocks: Batches = {
   topologyBytes: ({ memory }) => memory.topologyBytes,
 
   featuresBytes: (spec, counts) => counts.numNodes * rowBytesOf(spec, counts),
+
+  batchBytes(spec, layout, counts) {
+    const rows = batchRowsOf(layout, counts.numNodes);
+    const rowBytes = counts.numFeatures * valueBytes[spec.training.precision];
+    return { stored: rows * rowBytesOf(spec, counts), extracted: rows * rowBytes };
+  },
 
   predictionBytes: (spec, layout, { native, counts }, nodes) =>
     predictionSizesOf(native, layout, { spec, counts, nodes }).workBytes,

@@ -36,15 +36,19 @@ export function evaluationPlanOf(
 
 export function evaluationSizesOf(
   native: Pick<CoreAddon, 'evaluationSizes'>,
-  { model, manifest: { widths }, judged: { val, test, rankedBytes } }: JobLayout,
+  { model, manifest: { widths }, judged: { val, test, rankedBytes }, evaluated }: JobLayout,
   { evaluation }: Pick<JobSpec, 'evaluation'>,
   counts: DatasetCounts,
 ): EvaluationSizes {
   const sampled = evaluation.method === 'SAMPLED';
   const ranked = rankedBytes > 0;
-  return native.evaluationSizes({
-    ...{ counts: { ...counts, val, test }, model, sampled, ranked, asked: false, widths },
+  const numNodes = evaluated?.nodes ?? counts.numNodes;
+  const sizes = native.evaluationSizes({
+    ...{ counts: { ...counts, numNodes, val, test }, model },
+    ...{ sampled, ranked, asked: false, widths },
   });
+  if (evaluated === null) return sizes;
+  return { ...sizes, scratchBytes: evaluated.scratchBytes, keptBytes: 0 };
 }
 
 /** Scratch that all Trainers share, and whether it lies in memory. */

@@ -13,10 +13,21 @@ import { mayCache } from '../spec/cache-spec.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { kindOf } from '../spec/model-kinds.ts';
 import { reads } from '../spec/spec-parts.ts';
-import type { BatchSpec, JobLayout, LinkCounts, PlanKind, SizesAddon } from './plan-kind.ts';
+import type {
+  BatchSpec,
+  JobLayout,
+  LinkCounts,
+  MemoryJob,
+  PartSizes,
+  PlanKind,
+  SizesAddon,
+} from './plan-kind.ts';
 import { rowValueBytes } from './row-sizes.ts';
 
 /** What a job's spec means in native terms: options and sizes. */
+
+/** Of models over one type. */
+export const noModelGraph: ModelOptions['graph'] = { types: [], relations: [] };
 
 const unknownManifest: ModelManifest = { tensors: [], numFloats: 0, widths: [] };
 
@@ -29,7 +40,7 @@ export function layoutOf(
   links: LinkCounts = kind.links(spec, counts),
 ): JobLayout {
   const model = modelOptionsOf(kind, spec, counts);
-  const sampling = samplingOf(spec, linkOptionsOf(kind, spec, links));
+  const sampling = samplingOf(kind, spec, linkOptionsOf(kind, spec, links));
   const isScript = spec.model.type === 'TORCHSCRIPT';
   const manifest = isScript ? unknownManifest : native.modelManifest(model);
   const slotBytes = kind.batches.slotBytes(native, counts, sampling);
@@ -42,10 +53,11 @@ export function layoutOf(
     items,
     links,
     judged: kind.judged(spec, counts, links),
+    evaluated: kind.batches.evaluated(spec),
     // A dataset that is only predicted may have no training nodes.
     batchesPerEpoch: Math.max(1, Math.ceil(items / spec.training.batchSize)),
     slotBytes,
-    memory: jobMemoryOf(native, { spec, counts, model }, sizes),
+    memory: kind.batches.memory(native, { spec, counts, model }, sizes),
   };
 }
 
@@ -56,21 +68,18 @@ export function modelOptionsOf(
 ): ModelOptions {
   return {
     ...spec.model,
-    inDim: counts.numFeatures,
     outDim: outDim(spec, counts),
     head: reads(spec, 'links') ? spec.links.head : null,
     headOutputs: reads({ task: spec.task }, 'links.labels') ? spec.links.labelCount : 1,
-    ...batches.propagated(spec.propagation),
-    graph: { types: [], relations: [] },
+    ...batches.input(spec, counts),
   };
 }
 
 export function jobMemoryOf(
   native: Pick<CoreAddon, 'jobMemory'>,
-  job: { readonly spec: BatchSpec; readonly counts: DatasetCounts; readonly model: ModelOptions },
-  sizes: { readonly parameterFloats: number; readonly slotBytes: number },
+  { spec, counts, model }: MemoryJob,
+  sizes: PartSizes,
 ): JobMemory {
-  const { spec, counts, model } = job;
   const isOfLinks = reads({ task: spec.task }, 'links');
   return native.jobMemory({
     // Rows of any nodes are computed to evaluate links.
@@ -83,7 +92,7 @@ export function jobMemoryOf(
   });
 }
 
-function samplingOf(spec: JobSpec, links: LinkOptions): SamplingOptions {
+function samplingOf({ batches }: PlanKind, spec: JobSpec, links: LinkOptions): SamplingOptions {
   const { algorithm, fanouts, walk, plugin } = spec.sampling;
   const walkHops = Array<number>(spec.model.layers).fill(walk.neighbors);
   return {
@@ -91,7 +100,7 @@ function samplingOf(spec: JobSpec, links: LinkOptions): SamplingOptions {
     fanouts: algorithm === 'RANDOM_WALK' ? walkHops : fanouts,
     batchSize: spec.training.batchSize,
     edgeWeights: plugin.weights ? 'GIVEN' : edgeWeightsOf(spec.sampling, spec.model.type),
-    relationFanouts: [],
+    relationFanouts: batches.relationFanouts(spec),
     hotRanks: mayCache(spec),
     links,
   };

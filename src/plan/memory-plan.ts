@@ -4,7 +4,6 @@ import type { MemoryPart, MemoryPlan, PinnedPlan, TopologyPlace } from '../recor
 import type { JobSpec } from '../spec/job-spec.ts';
 import { automaticBytes } from '../spec/limits.ts';
 import { layoutOf } from './job-layout.ts';
-import { batchRowsOf, rowBytesOf } from './memory-parts.ts';
 import type { Crew, JobLayout, MemoryFacts, PlanKind } from './plan-kind.ts';
 
 /**
@@ -66,7 +65,7 @@ export function memoryPlanOf(kind: PlanKind, spec: JobSpec, facts: MemoryFacts):
   const room =
     spec.resources.hostMemoryBytes > 0 ? spec.resources.hostMemoryBytes : hostBytes - surelyBytes;
   const onDisk = featuresBytes > room;
-  if (onDisk) parts.push(copiedPart(spec, layout, counts, crew));
+  if (onDisk) parts.push(copiedPart(kind, spec, layout, facts));
   return {
     parts,
     surelyBytes,
@@ -142,15 +141,15 @@ function processPart({ resources }: JobSpec, { samplers, trainers }: Crew): Memo
 
 /** Rows of the file, beside each other, from which extraction goes on. */
 function copiedPart(
+  kind: PlanKind,
   spec: JobSpec,
   layout: JobLayout,
-  counts: DatasetCounts,
-  { trainers }: Crew,
+  { counts }: MemoryFacts,
 ): MemoryPart {
-  const rows = batchRowsOf(layout, counts.numNodes);
+  const { stored } = kind.batches.batchBytes(spec, layout, counts);
   return {
     name: 'rows read from disk',
-    bytes: trainers * 2 * rows * rowBytesOf(spec, counts),
+    bytes: kind.crew(spec).trainers * 2 * stored,
     isBound: true,
     field: 'training.batch_size',
     remedy: 'smaller batches, or smaller sampling.fanouts, take less',

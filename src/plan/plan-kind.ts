@@ -26,12 +26,21 @@ export interface JobLayout {
   readonly links: LinkCounts;
   /** What evaluations judge. */
   readonly judged: Judged;
+  /** Nodes of all types and their hidden rows in exact evaluations; null: there is one type. */
+  readonly evaluated: EvaluatedRows | null;
   /** Number of batches of an epoch, M. */
   readonly batchesPerEpoch: number;
   /** Virtual bytes of a slot: the largest record the job can make. */
   readonly slotBytes: number;
   /** Bytes of its parts, as far as they follow from the job's shape. */
   readonly memory: JobMemory;
+}
+
+/** What an exact evaluation over several types holds. */
+export interface EvaluatedRows {
+  readonly nodes: number;
+  /** Rows of two levels. */
+  readonly scratchBytes: number;
 }
 
 /** Pairs of a job's graph; none where its items are nodes. */
@@ -94,14 +103,22 @@ export type BatchSpec = Pick<
 >;
 
 /** The native functions that say how large things are. */
-export type SizesAddon = Pick<CoreAddon, 'modelManifest' | 'recordSlotBytes' | 'jobMemory'>;
+export type SizesAddon = Pick<
+  CoreAddon,
+  'modelManifest' | 'recordSlotBytes' | 'recordSlotBytesTyped' | 'topologyBytesTyped' | 'jobMemory'
+>;
 
-/** Sizes that follow from what a batch is: blocks of a graph, or rows of propagated features. */
+/** Sizes that follow from what a batch is: blocks of one or several types, or propagated rows. */
 export interface Batches {
-  /** Dimensions of the model that a propagation decides; 0 where none is read. */
-  propagated(propagation: JobSpec['propagation']): Pick<ModelOptions, 'numOperators' | 'numHops'>;
+  /** Dimensions of the model's input, and what it is. */
+  input(spec: BatchSpec, counts: DatasetCounts): ModelInputs;
+  /** Fanouts of each relation; none where all have the usual ones. */
+  relationFanouts(spec: JobSpec): SamplingOptions['relationFanouts'];
   /** Virtual bytes of a slot: the largest record the job can make. */
   slotBytes(native: SizesAddon, counts: DatasetCounts, sampling: SamplingOptions): number;
+  /** Bytes of the parts of a job. */
+  memory(native: SizesAddon, job: MemoryJob, sizes: PartSizes): JobMemory;
+  evaluated(spec: JobSpec): EvaluatedRows | null;
   /** Slots of the job's queue. `recordBytes` is what a trial saw a record take; 0 = unknown. */
   queueSlots(
     native: Pick<CoreAddon, 'segmentDefaultSlots'>,
@@ -118,10 +135,32 @@ export interface Batches {
   topologyBytes(layout: JobLayout): number;
   /** Bytes of the features that batches gather; 0 where they read rows from mapped files. */
   featuresBytes(spec: JobSpec, counts: DatasetCounts): number;
+  /** Most bytes of features that one batch reads. */
+  batchBytes(spec: JobSpec, layout: JobLayout, counts: DatasetCounts): BatchBytes;
   /** Memory of one Trainer that predicts `nodes` nodes. */
   predictionBytes(spec: JobSpec, layout: JobLayout, facts: MemoryFacts, nodes: number): number;
   /** Size of a propagation of all nodes; 0 where none is read. */
   propagationBytes(spec: JobSpec, counts: DatasetCounts): number;
+}
+
+export type ModelInputs = Pick<ModelOptions, 'inDim' | 'numOperators' | 'numHops' | 'graph'>;
+
+export interface BatchBytes {
+  /** As they lie in their file. */
+  readonly stored: number;
+  /** As they are computed with. */
+  readonly extracted: number;
+}
+
+export interface MemoryJob {
+  readonly spec: BatchSpec;
+  readonly counts: DatasetCounts;
+  readonly model: ModelOptions;
+}
+
+export interface PartSizes {
+  readonly parameterFloats: number;
+  readonly slotBytes: number;
 }
 
 export type QueueRequest = Omit<SegmentRequest, 'executorCount'>;

@@ -38,10 +38,12 @@ export type {
   SegmentRequest,
   SizesAddon,
 } from './plan-kind.ts';
+export { namesOf } from './relation-blocks.ts';
 export { type RowPlanFacts, type RowSpec, rowPlanOf, rows, rowsOfLinks } from './rows.ts';
 export { trainBlocks, trialSegment } from './train-blocks.ts';
 export { trainLinkRows } from './train-link-rows.ts';
 export { trainLinks } from './train-links.ts';
+export { trainRelations } from './train-relations.ts';
 export { trainRows } from './train-rows.ts';
 export { trainerThreads } from './trainer-threads.ts';
 export { jobSegment } from './training-segment.ts';

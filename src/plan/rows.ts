@@ -3,7 +3,7 @@ import type { RowPlan } from '../records/memory-plan.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { reads } from '../spec/spec-parts.ts';
 import { predictionSizesOf } from './infer.ts';
-import { jobMemoryOf, modelOptionsOf } from './job-layout.ts';
+import { jobMemoryOf, modelOptionsOf, noModelGraph } from './job-layout.ts';
 import type { Batches, BatchSpec, MemoryFacts, PlanKind } from './plan-kind.ts';
 import { placeRows } from './row-placement.ts';
 import { readTokens, storedTokens, tokenBytes } from './row-sizes.ts';
@@ -13,7 +13,14 @@ const spareSlots = 64;
 
 /** Batches that are rows of propagated features: Trainers read them, and nobody samples. */
 export const rows: Batches = {
-  propagated: ({ operators, hops }) => ({ numOperators: operators.length, numHops: hops }),
+  input: ({ propagation: { operators, hops } }, { numFeatures }) => ({
+    ...{ inDim: numFeatures, graph: noModelGraph },
+    ...{ numOperators: operators.length, numHops: hops },
+  }),
+
+  relationFanouts: () => [],
+  memory: jobMemoryOf,
+  evaluated: () => null,
 
   // Batches of rows have no record; a slot is a page.
   slotBytes: () => 4096,
@@ -28,6 +35,7 @@ export const rows: Batches = {
 
   // Rows lie in mapped files, which the kernel drops when it needs the memory.
   featuresBytes: () => 0,
+  batchBytes: () => ({ stored: 0, extracted: 0 }),
 
   // Bits of reached nodes, ids of targets, and a chunk's rows.
   predictionBytes: (_, { memory }, __, nodes) =>

@@ -8,9 +8,10 @@ import { adapts, favours, scaleParts } from '../spec/rules/locality.ts';
 import { blocks } from './blocks.ts';
 import { evaluationSizesOf, scratchOf } from './evaluation-plan.ts';
 import { noHistory } from './history.ts';
-import { batchRowsOf, cacheBytesOf, cacheParts, parameterPart, queuePart } from './memory-parts.ts';
+import { cacheBytesOf, cacheParts, parameterPart, queuePart } from './memory-parts.ts';
 import { pinnedOf } from './pinned-plan.ts';
 import {
+  type Batches,
   type Crew,
   type JobLayout,
   learntPairs,
@@ -44,7 +45,7 @@ export const trainBlocks: PlanKind = {
       ...cacheParts(spec, counts, crew),
       ...historyParts(spec, counts, crew),
       parameterPart(spec, layout),
-      extractionPart(spec, layout, counts, crew),
+      extractionPart(blocks, spec, layout, facts, crew),
       queuePart(blocks, spec, layout, facts),
     ];
     return { parts, rows: null, inference: null };
@@ -136,17 +137,16 @@ function historyParts(
 }
 
 /** Two batches a Trainer: one that is computed, one that is read meanwhile. */
-function extractionPart(
+export function extractionPart(
+  batches: Batches,
   spec: JobSpec,
   layout: JobLayout,
-  counts: DatasetCounts,
+  { counts }: MemoryFacts,
   { trainers }: Crew,
 ): MemoryPart {
-  const rows = batchRowsOf(layout, counts.numNodes);
-  const valueBytes = spec.training.precision === 'BFLOAT16' ? 2 : 4;
   return {
     name: 'extracted batches',
-    bytes: trainers * 2 * rows * counts.numFeatures * valueBytes,
+    bytes: trainers * 2 * batches.batchBytes(spec, layout, counts).extracted,
     isBound: true,
     field: 'training.batch_size',
     remedy: 'smaller batches, or smaller sampling.fanouts, take less',

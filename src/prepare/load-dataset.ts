@@ -12,6 +12,7 @@ import {
 import type { DataWitness } from './data-witness.ts';
 import { type MomentsFile, momentsPath } from './standardization.ts';
 import type { SharedTopology, Topologies } from './topologies.ts';
+import { prepareTypedRows, schemaKeyOf } from './typed-rows.ts';
 
 /**
  * What a job, a report or an export needs of a dataset: its features as they are to be read, and
@@ -110,17 +111,19 @@ async function loadForAttempt(
   });
   const nodes = [...new Set(devices.map(({ node }) => node))];
   const features = { dataset, datasetDigest, standardizedFolder, moments };
-  const loaded = await loadFeatures(witness, features, taskOn(nodes[0] ?? null));
+  const request = { ...features, derivedFolder: cacheFolder };
+  const load = hasTypes(dataset) ? loadTypedRows : loadFeatures;
+  const loaded = await load(witness, request, taskOn(nodes[0] ?? null));
   const { location, key } =
     derive === null
-      ? { location: loaded, key: '' }
+      ? { location: loaded, key: schemaKeyOf(dataset.schema) }
       : await derive(loaded, taskOn(nodes[0] ?? null));
   const shared = new Map<number | null, SharedTopology>();
   try {
     for (const node of nodes) {
       const graph = { dataset: location, datasetDigest: `${datasetDigest}${key}` };
-      const request = { ...features, ...graph, place, alias, node };
-      shared.set(node, await shareTopology(topologies, request, taskOn(node)));
+      const wanted = { ...features, ...graph, place, alias, node };
+      shared.set(node, await shareTopology(topologies, wanted, taskOn(node)));
     }
   } catch (error) {
     for (const topology of shared.values()) topology.release();
@@ -164,6 +167,24 @@ export async function loadFeatures(
     await witness.made(files, check);
   }
   return location;
+}
+
+function hasTypes({ schema }: FeaturesRequest['dataset']): boolean {
+  return schema.types.length > 0;
+}
+
+/** The same of a dataset of several types: files of each type's rows, where they are derived. */
+async function loadTypedRows(
+  witness: DataWitness,
+  request: FeaturesRequest & { readonly derivedFolder: string },
+  task: LoadTask,
+): Promise<DatasetLocation> {
+  const { dataset, datasetDigest, standardizedFolder, derivedFolder: folder } = request;
+  const check = { ...task, logPath: join(dirname(task.logPath), 'check.log') };
+  await witness.checkDataset({ folder: dataset.folder, digest: datasetDigest }, check);
+  const standardize = standardizedFolder !== null;
+  const rows = { dataset, datasetDigest, folder, standardize };
+  return { ...dataset, featuresPath: '', typeRows: await prepareTypedRows(witness, rows, task) };
 }
 
 /** The one place where a topology comes from. Rejects as `loadDataset` does. */

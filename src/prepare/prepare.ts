@@ -38,3 +38,4 @@ export {
   readMoments,
 } from './standardization.ts';
 export { type SharedTopology, Topologies } from './topologies.ts';
+export { typedRowFiles } from './typed-rows.ts';

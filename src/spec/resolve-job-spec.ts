@@ -15,6 +15,7 @@ import { localityRule } from './rules/locality.ts';
 import { modelRule } from './rules/model.ts';
 import { pluginFilesRule } from './rules/plugin-files.ts';
 import { propagationRule, rowsRule } from './rules/propagation.ts';
+import { relationsRule } from './rules/relations.ts';
 import {
   deviceSupportRule,
   devicesRule,
@@ -47,6 +48,7 @@ export type Resolution =
 /** The rules, in an order in which each finds the fields that it needs filled in. */
 const rules: readonly Rule[] = [
   datasetRule,
+  relationsRule,
   labelsRule,
   linksRule,
   inferenceRule,

@@ -14,6 +14,7 @@ export type SpecPart =
   | 'model.normalization'
   | 'placement.samplers'
   | 'propagation'
+  | 'relations'
   | 'sampling'
   | 'sampling.locality'
   | 'training';
@@ -41,14 +42,16 @@ type Why = (type: ModelType) => string;
 const noRows: Why = (type) => `${type} reads neighbours and no propagated features`;
 const noNeighbours: Why = (type) => `${type} reads propagated features and no neighbours`;
 const severalTypes: Why = (type) => `${type} reads several types of nodes, which have none yet`;
+const oneType: Why = (type) => `${type} reads nodes of one type and one relation`;
 const ownLayers: Why = (type) => `layers of a ${type} are its own, no row is gnnd's`;
 
 const unreadByInput: Readonly<Record<ModelInput, Readonly<Partial<Record<SpecPart, Why>>>>> = {
-  [ModelInput.UNSPECIFIED]: { propagation: noRows },
+  [ModelInput.UNSPECIFIED]: { propagation: noRows, relations: oneType },
   [ModelInput.ROWS]: {
     history: noNeighbours,
     'model.normalization': noNeighbours,
     'placement.samplers': noNeighbours,
+    relations: oneType,
     sampling: noNeighbours,
     'sampling.locality': noNeighbours,
   },
@@ -56,6 +59,7 @@ const unreadByInput: Readonly<Record<ModelInput, Readonly<Partial<Record<SpecPar
     history: ownLayers,
     'model.normalization': ownLayers,
     propagation: noRows,
+    relations: oneType,
   },
   [ModelInput.RELATIONS]: {
     history: severalTypes,

@@ -8,7 +8,7 @@ import {
   type PlanKind,
   type SegmentRequest,
 } from '../plan/plan.ts';
-import { momentsPath } from '../prepare/prepare.ts';
+import { momentsPath, typedRowFiles } from '../prepare/prepare.ts';
 import type { MemoryPlan } from '../records/memory-plan.ts';
 import { type CrewParts, TaskError } from '../supervisor/supervisor.ts';
 import type { WorkContext } from './context.ts';
@@ -157,9 +157,10 @@ export class Preparation {
   checkDataset(): Promise<void> {
     if (this.#made === null) return this.#check.check([]);
     const { dataset, derivedFiles } = this.#made;
+    const ofTypes = typedRowFiles(dataset);
     const { featuresPath } = dataset;
     const features = featuresPath === '' ? [] : [featuresPath, momentsPath(featuresPath)];
-    return this.#check.check([...features, ...derivedFiles]);
+    return this.#check.check([...features, ...ofTypes, ...derivedFiles]);
   }
 
   /** The request for a segment of so many executors. */

@@ -1,4 +1,4 @@
-import type { DatasetCounts } from '../native/contract.ts';
+import type { DatasetCounts, GraphSchema } from '../native/contract.ts';
 import {
   type Batches,
   blocks,
@@ -18,6 +18,7 @@ import {
   trainBlocks,
   trainLinkRows,
   trainLinks,
+  trainRelations,
   trainRows,
 } from '../plan/plan.ts';
 import type { MemoryPlan, RowPlan } from '../records/memory-plan.ts';
@@ -98,9 +99,22 @@ const inferringOnLinks = inferring(blocks, linksToInfer);
 const inferringOnLinkRows = inferring(rowsOfLinks, linkRowsToInfer);
 const inferringRows = inferring(rows, (context) => new Rows(context));
 
-/** Attempts, crews, plans and the scheduler ask the work; nothing else asks what a job does. */
-export function workOf(spec: JobSpec): Work {
-  const { plan, ...kind } = chosen(spec);
+/** Schema of jobs on graphs of one type. */
+const ofOneType: GraphSchema = { types: [], relations: [] };
+
+/** Training on blocks of several types, which the kind knows. */
+function trainingOnRelations(schema: GraphSchema): Kind {
+  const plan = trainRelations(schema);
+  const attempt = (context: WorkContext) => new TrainBlocksAttempt(context, plan);
+  return { plan, schedule: trainBlocksSchedule, attempt };
+}
+
+/**
+ * Attempts, crews, plans and the scheduler ask the work; nothing else asks what a job does. The
+ * schema is that of the dataset as the job takes it.
+ */
+export function workOf(spec: JobSpec, schema: GraphSchema = ofOneType): Work {
+  const { plan, ...kind } = chosen(spec, schema);
   return {
     ...kind,
     layout: (native, counts) => layoutOf(plan, native, spec, counts),
@@ -111,12 +125,16 @@ export function workOf(spec: JobSpec): Work {
 
 /** Where a job reads rows, also of one whose spec is not decided in all fields. */
 export function rowPlanOfJob(spec: RowSpec, facts: RowPlanFacts): RowPlan {
-  return rowPlanOf(chosen(spec).plan, spec, facts);
+  return rowPlanOf(chosen(spec, ofOneType).plan, spec, facts);
 }
 
 /** Chooses by the spec. */
-function chosen({ kind, task, model }: Pick<JobSpec, 'kind' | 'task' | 'model'>): Kind {
+function chosen(
+  { kind, task, model }: Pick<JobSpec, 'kind' | 'task' | 'model'>,
+  schema: GraphSchema,
+): Kind {
   if (kind === 'LOAD') return lending;
+  if (reads({ model }, 'relations')) return trainingOnRelations(schema);
   const isOnRows = reads({ model }, 'propagation');
   const isOfLinks = reads({ kind, task }, 'links');
   if (!reads({ kind }, 'training')) {

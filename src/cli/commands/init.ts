@@ -58,6 +58,7 @@ function epochsOf(text: string): number {
 /** What people change first, in the order of the spec; each only where the job reads it. */
 const shown: ReadonlySet<string> = new Set([
   ...['dataset', 'random_seed', 'model.type', 'model.layers', 'model.hidden_dim', 'model.heads'],
+  ...['relations.target', 'relations.reverse', 'relations.only', 'relations.fanouts'],
   ...['model.dropout', 'sampling.algorithm', 'sampling.fanouts', 'features.standardize'],
   ...['propagation.operators', 'propagation.hops', 'training.epochs', 'training.batch_size'],
   ...['training.optimizer.type', 'training.optimizer.learning_rate', 'training.staleness'],
@@ -72,7 +73,7 @@ async function init(session: Session, given: string, flags: InitFlags): Promise<
   const sets = [
     `dataset=${id}`,
     ...(flags.epochs === undefined ? [] : [`training.epochs=${flags.epochs}`]),
-    ...(flags.model === undefined ? [] : [`model.type=${flags.model}`]),
+    ...modelSets(dataset, flags.model),
   ];
   const reading = readSpec(null, sets);
   if (!('ok' in reading)) throw new Error('a spec of few fields cannot be read');
@@ -89,6 +90,12 @@ async function init(session: Session, given: string, flags: InitFlags): Promise<
   return gnnctlExit.OK;
 }
 
+/** A dataset of several types takes a model over relations. */
+function modelSets({ nodeTypes }: Dataset, asked: string | undefined): readonly string[] {
+  const model = asked ?? (nodeTypes.length > 0 ? 'RSAGE' : undefined);
+  return model === undefined ? [] : [`model.type=${model}`];
+}
+
 function writeNew(file: string, text: string, isForced: boolean): void {
   if (!isForced && existsSync(file)) {
     throw new CliError(gnnctlExit.CONFLICT, `${file} is there already; --force writes over it`);
@@ -102,38 +109,52 @@ function writeNew(file: string, text: string, isForced: boolean): void {
 
 /** The file: `spec` is the whole spec in YAML, of which the fields are kept that are `shown`. */
 export function jobFileOf(dataset: Dataset, spec: string, file: string): string {
-  const { numNodes, numEdges, numFeatures, numClasses, numTrain } = dataset;
-  const nouns = classesNouns(dataset);
-  const sizes = [
-    counted(numNodes, 'node'),
-    counted(numEdges, 'edge'),
-    counted(numFeatures, 'column'),
-    counted(numClasses, nouns.one, nouns.many),
-    counted(numTrain, 'node'),
-  ];
+  const values: unknown = parse(spec);
+  const target = valueAt(values, 'relations.target');
+  const about = dataset.nodeTypes.find((type) => type.name === target) ?? dataset;
   const name = file === '-' ? 'job.yaml' : typed(file);
   const document = new Document({ spec: {} });
   document.commentBefore = [
-    ` A job on ${dataset.name.slice('datasets/'.length)}: ${sizes.slice(0, 2).join(', ')},`,
-    ` ${sizes.slice(2).join(', ')} to train on.`,
-    ` Its task is ${taskText(dataset)}: ${learnt(dataset)}. Labels decide that when a dataset is`,
+    ...sizeLines(dataset, about),
+    ` Its task is ${taskText(about)}: ${learnt(about)}. Labels decide that when a dataset is`,
     ' imported, or gnnctl dataset import SOURCE --task regression (docs/datasets.md).',
     `   gnnctl job create -f ${name} --follow`,
     ' What is not here has its default; docs/job-spec.md explains all fields, and this shows them:',
     `   gnnctl job create -f ${name} --dry-run -o yaml`,
   ].join('\n');
-  const values: unknown = parse(spec);
   const kept = specLeaves.filter((leaf) => shown.has(leaf.path) && isRead(leaf, values));
   for (const { path } of kept) document.setIn(['spec', ...path.split('.')], valueAt(values, path));
   // Once more from what it says: keys that were set are plain, and take no comments.
   const written = parseDocument(document.toString());
   for (const leaf of kept)
-    explain(written, ['spec', ...leaf.path.split('.')], withChoices(leaf, dataset));
+    explain(written, ['spec', ...leaf.path.split('.')], withChoices(leaf, about));
   return written.toString({ lineWidth: 0, flowCollectionPadding: false });
 }
 
+/** What the nodes have that are learnt: of a dataset, or of a type. */
+type Learnt = Pick<Dataset, 'task' | 'numFeatures' | 'numClasses' | 'numTrain'>;
+
+function sizeLines({ name, numNodes, numEdges, nodeTypes, relations }: Dataset, about: Learnt) {
+  const { numFeatures, numClasses, numTrain } = about;
+  const nouns = classesNouns(about);
+  const several = nodeTypes.length > 0;
+  const ofTypes = several ? ` of ${counted(nodeTypes.length, 'type')}` : '';
+  const ofRelations = several ? ` of ${counted(relations.length, 'relation')}` : '';
+  const sizes = [
+    `${counted(numNodes, 'node')}${ofTypes}`,
+    `${counted(numEdges, 'edge')}${ofRelations}`,
+    counted(numFeatures, 'column'),
+    counted(numClasses, nouns.one, nouns.many),
+    counted(numTrain, 'node'),
+  ];
+  return [
+    ` A job on ${name.slice('datasets/'.length)}: ${sizes.slice(0, 2).join(', ')},`,
+    ` ${sizes.slice(2).join(', ')} to train on.`,
+  ];
+}
+
 /** What a job learns of a node. */
-function learnt({ task }: Dataset): string {
+function learnt({ task }: Learnt): string {
   switch (task) {
     case DatasetTask.MULTI_LABEL:
       return 'several labels a node';
@@ -145,7 +166,7 @@ function learnt({ task }: Dataset): string {
 }
 
 /** Metrics are those of the dataset's task. */
-function withChoices(leaf: SpecLeaf, { task }: Dataset): SpecLeaf {
+function withChoices(leaf: SpecLeaf, { task }: Learnt): SpecLeaf {
   if (leaf.path !== 'evaluation.metric') return leaf;
   const name = shortName(DatasetTaskSchema, task || DatasetTask.CLASSIFICATION);
   const known = Object.entries(metricsOfTask).find(([each]) => each === name);

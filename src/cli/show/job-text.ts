@@ -93,7 +93,10 @@ export function specOf(job: Job): JobSpec | undefined {
   return job.effectiveSpec ?? job.spec;
 }
 
-/** `GRAPHSAGE 128, fanouts 10,10`; `GRAPHSAGE 128, RANDOM_WALK`; `SIGN 512, 2 hops of ROW`. */
+/**
+ * `GRAPHSAGE 128, fanouts 10,10`; `GRAPHSAGE 128, RANDOM_WALK`; `SIGN 512, 2 hops of ROW`;
+ * `RSAGE 128 of paper, fanouts 10,10`.
+ */
 export function modelText(spec: JobSpec | undefined): string {
   if (spec === undefined) return '';
   const { model, sampling, propagation } = spec;
@@ -108,7 +111,9 @@ export function modelText(spec: JobSpec | undefined): string {
   const drawn = algorithm <= 1 ? '' : `, ${shortName(SamplingAlgorithmSchema, algorithm)}`;
   const fanouts = fanoutsText(sampling?.fanouts ?? []);
   const hops = fanouts === '' ? '' : `, fanouts ${fanouts}`;
-  return `${type}${width}${drawn}${hops}`;
+  const target = spec.relations?.target ?? '';
+  const of = target === '' ? '' : ` of ${printable(target)}`;
+  return `${type}${width}${of}${drawn}${hops}`;
 }
 
 /** `S = 2, PREDICT`: the delay of the parameters, in steps, and what is done about it. */
@@ -171,6 +176,15 @@ export function predictionsText(
 
 export function fanoutsText(fanouts: readonly number[]): string {
   return fanouts.map((fanout) => (fanout === -1 ? 'all' : fanout)).join(',');
+}
+
+/** Which relations take part, and numbers of neighbours of their own; empty: there is one. */
+export function relationsText(spec: JobSpec | undefined): string {
+  const { target = '', reverse = false, only = [], fanouts = [] } = spec?.relations ?? {};
+  if (target === '') return '';
+  const some = only.length === 0 ? 'all' : only.map(printable).join(', ');
+  const parts = [reverse ? some : `${some} but reverses`, ...fanouts.map(printable)];
+  return parts.join('; ');
 }
 
 export function policyText(policy: number): string {

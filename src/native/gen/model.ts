@@ -1,6 +1,6 @@
 // Made by "npm run build:contract" from the tables in native/node.
 
-import type { DatasetCounts } from './dataset.ts';
+import type { DatasetCounts, GraphSchema } from './dataset.ts';
 import type { SamplingOptions } from './sampler.ts';
 
 export type ModelType =
@@ -164,8 +164,12 @@ export interface ModelFunctions {
   /** Most that the parts of a job take, by its shape alone. */
   jobMemory(options: JobMemoryOptions): JobMemory;
   topologyBytes(counts: DatasetCounts, alias: boolean): number;
+  /** Of all relations. */
+  topologyBytesTyped(schema: GraphSchema): number;
   /** Sparse memory, or with a folder an unnamed file in it; the caller closes it. */
   evaluationScratch(bytes: number, folder: string): number;
   /** Virtual bytes of the largest possible record. */
   recordSlotBytes(counts: DatasetCounts, sampling: SamplingOptions): number;
+  /** The same over several types, whose first one has the seeds. */
+  recordSlotBytesTyped(schema: GraphSchema, sampling: SamplingOptions): number;
 }

@@ -12,6 +12,7 @@ from gnnd.calls import public
 from gnnd.connection import Connection, address_of, request_id
 from gnnd.dataset import Dataset
 from gnnd.errors import VersionMismatch, Violation
+from gnnd.fanouts import fanouts_of
 from gnnd.identity import Identity
 from gnnd.imports import Imports
 from gnnd.job import Job
@@ -86,7 +87,9 @@ class Client(Imports):
         *,
         task: Links | LinkLabels | None = None,
         epochs: int | None = None,
-        fanouts: Sequence[int] | None = None,
+        fanouts: Sequence[int] | Mapping[Any, Sequence[int]] | None = None,
+        target: str | None = None,
+        reverse: bool | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
         weight_decay: float | None = None,
@@ -111,6 +114,12 @@ class Client(Imports):
                 with `patience`. Left open, 10, and more where an epoch has few batches;
                 `Job.choices` tells why.
             fanouts: Neighbours drawn for each node and hop, from the seeds outward; -1 takes all.
+                Over several types maybe a list for each relation,
+                `{("package", "depends", "package"): [10, 5]}`; 0 draws none, and relations that
+                are left out have `"*"`, else the largest.
+            target: Of a dataset of several types, the one whose labels are learnt; by default the
+                only one that has some.
+            reverse: False leaves relations out that the import made by turning others around.
             batch_size: Seeds, or links, of a batch.
             learning_rate: Of Adam, unless `training` names another optimizer. Left open, it goes
                 by the number of batches of an epoch.
@@ -134,9 +143,14 @@ class Client(Imports):
         Raises:
             InvalidRequest: `violations` has every wrong field with its path.
         """
+        found = [
+            *wrong_model(model),
+            *wrong_task(task),
+            *wrong_sections(sections, _arguments()),
+        ]
         given = {
             "dataset": dataset.id if isinstance(dataset, Dataset) else dataset,
-            "sampling": {"fanouts": fanouts},
+            **fanouts_of(fanouts, found),
             "features": {"standardize": standardize},
             "training": {
                 "epochs": epochs,
@@ -149,11 +163,7 @@ class Client(Imports):
             "resources": {"devices": devices},
             "priority": priority,
         }
-        found = [
-            *wrong_model(model),
-            *wrong_task(task),
-            *wrong_sections(sections, _arguments()),
-        ]
+        relations = {"relations": {"target": target, "reverse": reverse}}
         wrong_names = {violation.field for violation in found}
         values = {"model": model, "task": task}
         parts = [
@@ -162,7 +172,7 @@ class Client(Imports):
             if value is not None and name not in wrong_names
         ]
         others = {key: value for key, value in sections.items() if key not in wrong_names}
-        return self._create(merged(*parts, given, others), name, found)
+        return self._create(merged(*parts, given, relations, others), name, found)
 
     def submit_spec(self, spec: Mapping[str, Any], *, name: str = "") -> Job:
         """Submits a whole spec, as the nested mapping that `gnnctl` reads below `spec:`.

@@ -18,7 +18,10 @@ __all__ = [
     "GAT",
     "GCN",
     "GIN",
+    "HGT",
     "HOGA",
+    "RGCN",
+    "RSAGE",
     "SGC",
     "SIGN",
     "GATv2",
@@ -125,6 +128,35 @@ class PinSAGE(Layered):
     def spec(self) -> dict[str, Any]:
         """With the only sampling that it takes."""
         return {**super().spec(), "sampling": {"algorithm": "RANDOM_WALK"}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RSAGE(Layered):
+    """GraphSAGE over several types: a mean and a matrix for each relation, summed.
+
+    As the others over several types it takes a dataset of several types (docs/typed.md). Features
+    of each type are projected to `hidden` columns first.
+    """
+
+    type: ClassVar[str] = "RSAGE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RGCN(Layered):
+    """Relational graph convolution (Schlichtkrull et al. 2018), over several types."""
+
+    type: ClassVar[str] = "RGCN"
+    #: Matrices of which those of the relations are sums; 0: each relation has its own.
+    bases: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HGT(Layered):
+    """Heterogeneous graph transformer (Hu et al. 2020). `heads` divides `hidden`."""
+
+    type: ClassVar[str] = "HGT"
+    #: Attention heads.
+    heads: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ export const evaluationRule: Rule = (spec, facts) => {
   if (asked === 'AUTO') {
     const fits =
       reads(spec, 'links') ||
+      reads({ model }, 'relations') ||
       !reads({ model }, 'sampling') ||
       hiddenBytes(model, context.numNodes ?? 0) <= evaluation.maxBytes;
     evaluation.method = fits ? 'EXACT' : 'SAMPLED';

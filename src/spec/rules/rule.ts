@@ -1,3 +1,4 @@
+import type { SchemaNames } from '../job-relations.ts';
 import type { DatasetTask, JobSpecInput, MatrixLibrary, SpecDraft } from '../job-spec.ts';
 import type { SpecChecker } from '../spec-checker.ts';
 import type { ColumnStatistics } from '../standardize.ts';
@@ -38,7 +39,9 @@ export interface ResolveContext {
   readonly hasBfloat16?: boolean;
   /** The fastest library that this host has. */
   readonly matrixLibrary: MatrixLibrary;
-  /** Nodes of the dataset; null when the dataset is not known. */
+  /** Its types and relations; null where it has one of each, unset where that is not known. */
+  readonly schema?: SchemaNames | null;
+  /** Nodes of the dataset, of several types those of the target; null when the dataset is not known. */
   readonly numNodes: number | null;
   /** Edges, likewise, as a graph stores them: an undirected one twice. */
   readonly numEdges: number | null;

@@ -28,6 +28,9 @@ function facts(hostBytes: number, scratchBytes = 0): MemoryFacts {
     native: {
       modelManifest: () => ({ tensors: [], numFloats: 1000, widths: [] }),
       recordSlotBytes: () => 3 * mib,
+      recordSlotBytesTyped: () => 2 * mib,
+      topologyBytesTyped: ({ relations }) =>
+        relations.reduce((sum, { numEdges }) => sum + 4 * numEdges, 0),
       segmentDefaultSlots: () => 4,
       evaluationSizes: () => ({ chunks: 1, scratchBytes, keptBytes: 0, workBytes: 5 * mib }),
       jobMemory: ({ batchSize, alias }) => ({
