@@ -105,7 +105,11 @@ struct Codec<std::string> {
 
 template <typename T>
 struct Codec<std::vector<T>> {
-  static std::string Type() { return "readonly " + Codec<T>::Type() + "[]"; }
+  static std::string Type() {
+    const std::string inner = Codec<T>::Type();
+    const bool is_list = inner.starts_with("readonly ");
+    return "readonly " + (is_list ? "(" + inner + ")" : inner) + "[]";
+  }
   static std::vector<T> Read(const Napi::Value& value, const std::string& path) {
     if (!value.IsArray()) Refuse(value.Env(), path, "an array");
     const auto array = value.As<Napi::Array>();

@@ -46,11 +46,14 @@ Status CheckFanouts(const SampleLimits& limits, size_t relation) {
     return Invalid("fanouts" + of + " must name as many hops as those of relation 0, " +
                    std::to_string(limits.relations[0].fanouts.size()));
   }
+  // Along one of several relations a hop may draw nothing.
+  const int32_t fewest = limits.relations.size() == 1 ? 1 : 0;
   for (size_t hop = 0; hop < fanouts.size(); ++hop) {
     const int32_t fanout = fanouts[hop];
-    if (fanout != kFullNeighbourhood && (fanout < 1 || fanout > kMaxFanout)) {
-      return Invalid("fanouts[" + std::to_string(hop) + "]" + of + " must be -1 or 1 to " +
-                     std::to_string(kMaxFanout) + ", not " + std::to_string(fanout));
+    if (fanout != kFullNeighbourhood && (fanout < fewest || fanout > kMaxFanout)) {
+      return Invalid("fanouts[" + std::to_string(hop) + "]" + of + " must be -1 or " +
+                     std::to_string(fewest) + " to " + std::to_string(kMaxFanout) + ", not " +
+                     std::to_string(fanout));
     }
   }
   return Status::Ok();
@@ -78,6 +81,7 @@ Status CheckLimits(const SampleLimits& limits) {
 uint64_t DrawnEdges(const SampleLimits& limits, const RelationBound& relation, int32_t fanout,
                     uint64_t rows) {
   if (fanout == kFullNeighbourhood || relation.num_edges == 0) return relation.num_edges;
+  if (fanout == 0) return 0;
   const auto f = static_cast<uint32_t>(fanout);
   const uint64_t drawn = rows * (limits.rows == RowBound::kLabor ? MaxLaborRow(f) : f);
   return limits.rows == RowBound::kRepeats ? drawn : std::min(relation.num_edges, drawn);

@@ -117,7 +117,7 @@ class RecordLayout {
 
   // kInvalidArgument names the impossible limit: no nodes or seeds, seeds to which no relation
   // leads, more than kMaxNodeTypes or kMaxRelations, a number of hops outside 1..kMaxHops, a fanout
-  // that is neither -1 nor 1..kMaxFanout, a bound that needs more than 32 bits.
+  // that is not -1, 1..kMaxFanout or, of several relations, 0, a bound of more than 32 bits.
   static Result<RecordLayout> Of(const SampleLimits& limits);
 
   uint64_t slot_bytes() const { return slot_bytes_; }

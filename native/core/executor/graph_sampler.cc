@@ -4,15 +4,23 @@
 
 #include "core/base/cpu.h"
 #include "core/item/item_range.h"
+#include "core/sample/typed.h"
 
 namespace gnnd {
 namespace {
 
-TopologyView ViewOf(const Topology& topology, const GraphSampler::Options& options) {
-  TopologyView view = topology.view();
-  view.edge_weight = options.edge_weights;
-  view.favoured = options.favoured;
-  return view;
+bool HasOneOfEach(const GraphView& graph) {
+  return graph.num_nodes.size() == 1 && graph.relations.size() == 1;
+}
+
+// The graph, with what the options add where it is of one type and relation.
+GraphView ViewOf(const Topology& topology, const GraphSampler::Options& options) {
+  GraphView graph = topology.graph();
+  if (HasOneOfEach(graph)) {
+    graph.relations[0].rows.edge_weight = options.edge_weights;
+    graph.relations[0].rows.favoured = options.favoured;
+  }
+  return graph;
 }
 
 }  // namespace
@@ -21,14 +29,16 @@ Result<std::unique_ptr<SampleWork>> GraphSampler::Create(Topology topology, Opti
                                                          const RecordLayout& layout) {
   SamplerOptions& sampler = options.sampler;
   const LinkOptions& links = options.links;
+  const GraphView& graph = topology.graph();
+  if (!HasOneOfEach(graph)) GNND_TRY(CheckTyped(sampler, links, graph.relations.size()));
   if (links.on() && links.exclude == LinkExclusion::kBatchAfter && !CanSkipAfter(sampler)) {
     return Status(Code::kInvalidArgument,
                   "links.exclude: BATCH_AFTER is not for draws with locality");
   }
   if (sampler.algorithm == Algorithm::kPlugin) {
     sampler.plugin =
-        GNND_VALUE(SamplerPlugin::Load(sampler.source, ViewOf(topology, options), sampler.fanouts,
-                                       sampler.weights == EdgeWeights::kGiven));
+        GNND_VALUE(SamplerPlugin::Load(sampler.source, ViewOf(topology, options).relations[0].rows,
+                                       sampler.fanouts, sampler.weights == EdgeWeights::kGiven));
   }
   return std::unique_ptr<SampleWork>(
       new GraphSampler(std::move(topology), std::move(options), layout));
@@ -68,7 +78,8 @@ Status GraphSampler::Finish(const SampleTask& task, SampleReport* report) {
   const gnnd::Sample sample = OwnSample(task.slot);
   report->payload_bytes = header.payload_bytes;
   report->extent_bytes = header.extent_bytes;
-  report->nodes = sample.nodes().size();
+  report->nodes = 0;
+  for (uint32_t t = 0; t < sample.num_node_types(); ++t) report->nodes += sample.nodes(t).size();
   report->seeds = sample.num_seeds();
   report->edges = sample.num_edges();
   return Status::Ok();

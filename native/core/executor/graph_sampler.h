@@ -16,13 +16,14 @@
 namespace gnnd {
 
 // A Sampler's computation: draws a batch's seeds from the keyed permutation of its items, nodes or
-// links, and its k-hop sample straight into the slot. Owns its mapping of the topology.
+// links, and its k-hop sample straight into the slot. Owns its mapping of the topology. Of a graph
+// of several types, items are nodes of type 0.
 class GraphSampler final : public SampleWork {
  public:
   struct Options {
     uint64_t random_seed = 0;
     uint32_t batch_size = 0;
-    std::vector<uint32_t> train_nodes;
+    std::vector<uint32_t> train_nodes;  // of type 0
     bool shuffled = true;     // else batches are the items in their order, the same in every epoch
     bool rows_ascend = true;  // as those of message graphs do; read where items are links
     LinkOptions links{};      // on: the items are these links, and train_nodes is not read
@@ -34,7 +35,8 @@ class GraphSampler final : public SampleWork {
 
   // `layout` belongs to this graph and these options. Loads the plug-in, if the options name one:
   // kPluginFailed when that fails. kInvalidArgument: links are to be left out of what was drawn
-  // with locality (CanSkipAfter).
+  // with locality (CanSkipAfter); a graph of several types is sampled otherwise than CheckTyped
+  // allows.
   static Result<std::unique_ptr<SampleWork>> Create(Topology topology, Options options,
                                                     const RecordLayout& layout);
 

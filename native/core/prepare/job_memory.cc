@@ -99,6 +99,17 @@ uint64_t TopologyBytes(const DatasetCounts& counts, bool alias) {
   return 8 * (counts.num_nodes + 1) + (alias ? 12 : 4) * counts.num_edges;
 }
 
+uint64_t TopologyBytes(const Schema& schema) {
+  uint64_t bytes = 0;
+  for (const Relation& relation : schema.relations) {
+    DatasetCounts counts;
+    counts.num_nodes = schema.types[relation.destination].num_nodes;
+    counts.num_edges = relation.num_edges;
+    bytes += TopologyBytes(counts, false);
+  }
+  return bytes;
+}
+
 uint32_t HistoryRowBytes(const ModelSpec& spec, Precision precision) {
   // The rows that FinishLayer (train/ops/after_layer.h) returns.
   const bool is_plain =

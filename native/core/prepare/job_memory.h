@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/graph/dataset.h"
+#include "core/graph/schema.h"
 #include "core/model/model_spec.h"
 
 // The memory of a job's parts, computed from its shape alone, before any file, process or trial
@@ -43,6 +44,8 @@ JobMemory MemoryOf(const JobMemoryShape& shape);
 // Bytes of a topology in memory: 64-bit row starts, 32-bit neighbours, and 8 more bytes an edge
 // with `alias`.
 uint64_t TopologyBytes(const DatasetCounts& counts, bool alias);
+// That of several relations, which have no alias tables.
+uint64_t TopologyBytes(const Schema& schema);
 
 // Bytes of a hidden row in a history, which keeps it complete and before dropout.
 uint32_t HistoryRowBytes(const ModelSpec& spec, Precision precision);

@@ -30,9 +30,11 @@ SampleLimits LimitsOf(const GraphView& graph, uint32_t seed_type, uint32_t batch
   for (uint32_t t = 0; t < graph.num_nodes.size(); ++t) {
     limits.types.push_back({graph.num_nodes[t], t == seed_type ? batch_size : 0});
   }
-  for (const RelationView& relation : graph.relations) {
-    limits.relations.push_back(
-        {relation.src_type, relation.dst_type, relation.rows.num_edges(), options.fanouts});
+  const auto& lists = options.relation_fanouts;
+  for (size_t r = 0; r < graph.relations.size(); ++r) {
+    const RelationView& relation = graph.relations[r];
+    limits.relations.push_back({relation.src_type, relation.dst_type, relation.rows.num_edges(),
+                                lists.empty() ? options.fanouts : lists[r]});
   }
   AddOptions(options, &limits);
   return limits;

@@ -30,6 +30,11 @@ std::variant<DenseRelabel, HashRelabel> MakeTable(uint32_t num_nodes, uint32_t m
 uint32_t* WordsAt(std::byte* slot, uint64_t at) { return reinterpret_cast<uint32_t*>(slot + at); }
 float* FloatsAt(std::byte* slot, uint64_t at) { return reinterpret_cast<float*>(slot + at); }
 
+// Gives rows that draw nothing their place.
+void FillEmptyRows(HopTask* task) {
+  std::fill(task->indptr + task->first_row + 1, task->indptr + task->num_dst + 1, task->num_edges);
+}
+
 // Gives every neighbour of a row the same share of the mean: all were drawn alike, or all taken.
 void FillEqualShares(HopTask* task) {
   for (uint32_t row = task->first_row; row < task->num_dst; ++row) {
@@ -258,6 +263,10 @@ Status Sampler::Expand(TableType* table, const BlockLayout& place, const BatchKe
                        HopTask* task) {
   const TopologyView& rows = graph_.relations[place.relation].rows;
   const auto fanout = static_cast<uint32_t>(place.fanout);
+  if (fanout == 0) {
+    FillEmptyRows(task);
+    return Status::Ok();
+  }
   if (place.fanout == kFullNeighbourhood) {
     const bool by_weight = options_.algorithm == Algorithm::kWeighted;
     const uint32_t first_edge = task->num_edges;

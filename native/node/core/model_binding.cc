@@ -7,6 +7,7 @@
 #include "core/model/row_manifest.h"
 #include "core/prepare/job_memory.h"
 #include "node/core/bindings.h"
+#include "node/core/sample_work.h"
 #include "node/tables.h"
 
 // Sizes computed from a spec.
@@ -102,6 +103,11 @@ uint64_t TopologySize(const DatasetCounts& counts, bool alias) {
   return TopologyBytes(counts, alias);
 }
 
+Result<uint64_t> TypedTopologySize(const Schema& schema) {
+  GNND_TRY(CheckSchema(schema));
+  return TopologyBytes(schema);
+}
+
 Result<ParameterManifest> Manifest(const ModelOptions& model) { return ManifestOf(model); }
 
 // Of a model over rows whose head scores pairs: first the rows of nodes, which stay until the pairs
@@ -152,6 +158,10 @@ Result<uint64_t> SlotBytes(const DatasetCounts& counts, const SamplingOptions& s
   return GNND_VALUE(RecordLayout::Of(LimitsOf(counts, sampling))).slot_bytes();
 }
 
+Result<uint64_t> TypedSlotBytes(const Schema& schema, const SamplingOptions& sampling) {
+  return GNND_VALUE(TypedLayoutOf(schema, sampling)).slot_bytes();
+}
+
 }  // namespace
 
 void DefineModel(Subject& subject) {
@@ -162,6 +172,9 @@ void DefineModel(Subject& subject) {
       .Enum<Precision>()
       .Enum<LinkHead>()
       .Struct<ScriptSource>()
+      .Struct<ModelGraph::Type>()
+      .Struct<ModelGraph::Relation>()
+      .Struct<ModelGraph>()
       .Struct<ModelOptions>()
       .Struct<ParameterTensor>()
       .Struct<ParameterManifest>()
@@ -174,10 +187,13 @@ void DefineModel(Subject& subject) {
       .Function("jobMemory", Memory, {"options"},
                 "Most that the parts of a job take, by its shape alone.")
       .Function("topologyBytes", TopologySize, {"counts", "alias"})
+      .Function("topologyBytesTyped", TypedTopologySize, {"schema"}, "Of all relations.")
       .Function("evaluationScratch", Scratch, {"bytes", "folder"},
                 "Sparse memory, or with a folder an unnamed file in it; the caller closes it.")
       .Function("recordSlotBytes", SlotBytes, {"counts", "sampling"},
-                "Virtual bytes of the largest possible record.");
+                "Virtual bytes of the largest possible record.")
+      .Function("recordSlotBytesTyped", TypedSlotBytes, {"schema", "sampling"},
+                "The same of several types; seeds are nodes of the first.");
 }
 
 }  // namespace gnnd::node

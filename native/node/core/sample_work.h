@@ -11,6 +11,7 @@
 #include "core/graph/dataset.h"
 #include "core/graph/npy.h"
 #include "core/graph/topology.h"
+#include "core/sample/typed.h"
 #include "node/tables.h"
 
 namespace gnnd::node {
@@ -38,6 +39,28 @@ class TrainingLinks {
   std::optional<NpyArray> array_;
 };
 
+// The layout of the records of a job over several types.
+inline Result<RecordLayout> TypedLayoutOf(const Schema& schema, const SamplingOptions& sampling) {
+  GNND_TRY(CheckTyped(sampling, sampling.links, schema.relations.size()));
+  if (sampling.hot_ranks) {
+    return Status(Code::kInvalidArgument, "hot ranks are not for graphs of several types");
+  }
+  return LayoutOf(schema, sampling.batch_size, sampling);
+}
+
+// What options of any job's sampler have: of one over several types, they are all.
+inline GraphSampler::Options GraphSamplerOptionsOf(std::span<const int64_t> train,
+                                                   const SamplingOptions& sampling,
+                                                   uint64_t random_seed) {
+  GraphSampler::Options options;
+  options.random_seed = random_seed;
+  options.batch_size = sampling.batch_size;
+  for (const int64_t node : train) options.train_nodes.push_back(static_cast<uint32_t>(node));
+  options.links = sampling.links;
+  options.sampler = sampling;
+  return options;
+}
+
 // The options of the sampler for `sampling`, which is the same for a job's Samplers, for
 // pre-sampling and for the cache report. `layout` belongs to this dataset and sampling; the dataset
 // the training links and `favoured` must outlive the sampler.
@@ -46,15 +69,8 @@ inline GraphSampler::Options GraphSamplerOptionsOf(const Dataset& dataset,
                                                    const SamplingOptions& sampling,
                                                    uint64_t random_seed,
                                                    std::span<const uint8_t> favoured = {}) {
-  GraphSampler::Options options;
-  options.random_seed = random_seed;
-  options.batch_size = sampling.batch_size;
-  for (const int64_t node : dataset.train()) {
-    options.train_nodes.push_back(static_cast<uint32_t>(node));
-  }
-  options.links = sampling.links;
+  GraphSampler::Options options = GraphSamplerOptionsOf(dataset.train(), sampling, random_seed);
   options.train_links = links.values();
-  options.sampler = sampling;
   options.edge_weights = dataset.edge_weights();
   options.favoured = favoured;
   return options;

@@ -44,7 +44,37 @@ std::unique_ptr<SampleWork> WithReadingAhead(std::unique_ptr<SampleWork> work,
   return std::make_unique<ReadingAhead>(std::move(work), std::move(ahead));
 }
 
+// Refuses what only a Sampler of one type does.
+Status CheckTypedOptions(const ExecutorOptions& options) {
+  const char* what = nullptr;
+  if (!options.device.plugin.empty()) what = "sampling on a device";
+  if (options.cache.rows > 0) what = "a cache of features";
+  if (!options.cache.favoured_path.empty()) what = "sampling with locality";
+  if (options.cache.read_ahead_bytes > 0) what = "reading features ahead";
+  if (what == nullptr) return Status::Ok();
+  return Status(Code::kInvalidArgument, std::string(what) + " is not for graphs of several types");
+}
+
+// Of a job over several types.
+Result<LoopEnd> RunTypedSampler(const ExecutorOptions& options) {
+  GNND_TRY(CheckTypedOptions(options));
+  const DatasetLocation& location = options.dataset;
+  TypedDataset dataset =
+      GNND_VALUE(TypedDataset::Open(location.folder, location.schema, location.type_rows));
+  Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
+  const RecordLayout layout = GNND_VALUE(TypedLayoutOf(location.schema, options.sampling));
+  Segment segment =
+      GNND_VALUE(Segment::Attach(options.segment_fd, Access::kModelReadOnly, nullptr));
+  GraphSampler::Options sampler =
+      GraphSamplerOptionsOf(dataset.train(), options.sampling, options.random_seed.value);
+  GNND_TRY(UseSeeds(options.seeds, dataset.num_nodes(0), &sampler));
+  const std::unique_ptr<SampleWork> work =
+      GNND_VALUE(GraphSampler::Create(std::move(topology), std::move(sampler), layout));
+  return RunSamplerLoop(segment, options.executor, *work);
+}
+
 Result<LoopEnd> RunSampler(const ExecutorOptions& options) {
+  if (!options.dataset.schema.types.empty()) return RunTypedSampler(options);
   Dataset dataset = GNND_VALUE(
       Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path));
   Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));

@@ -297,6 +297,7 @@ std::vector<Neighbour> NeighboursOf(const Row& row) {
     return neighbours;
   }
   if (fanout == kFullNeighbourhood) return NeighboursAt(row, WholeRow(row));
+  if (fanout == 0) return {};
   const auto f = static_cast<uint32_t>(fanout);
   if (row.options.algorithm == Algorithm::kWalk) return WalkFrom(row, f);
   if (row.options.algorithm == Algorithm::kLabor) return TakeByLabor(row, f);
@@ -403,6 +404,11 @@ TypedReferenceSample TypedReference(const GraphView& graph, const SamplerOptions
                                     const BatchKey& key, std::span<const uint32_t> seeds,
                                     uint32_t seed_type) {
   const ReferenceSkips none;
+  // The options as they are along each relation.
+  std::vector<SamplerOptions> along(graph.relations.size(), options);
+  for (size_t r = 0; r < options.relation_fanouts.size(); ++r) {
+    along[r].fanouts = options.relation_fanouts[r];
+  }
   TypedReferenceSample sample;
   sample.nodes.resize(graph.num_nodes.size());
   const auto local_id = [&sample](uint32_t type, uint32_t node) {
@@ -417,21 +423,26 @@ TypedReferenceSample TypedReference(const GraphView& graph, const SamplerOptions
   // The types of which a batch may have nodes, whether this one has or not.
   std::vector<bool> reached(graph.num_nodes.size());
   reached[seed_type] = true;
+  std::vector<bool> found = reached;  // by the hop before
   std::vector<ReferenceBlock> blocks(graph.relations.size(), ReferenceBlock{{0}, {}, {}, {}});
   for (uint32_t hop = 0; hop < options.fanouts.size(); ++hop) {
     const std::vector<bool> expanded = reached;
+    const std::vector<bool> drawn = options.expansion == Expansion::kNew ? found : reached;
+    found.assign(found.size(), false);
     std::vector<size_t> num_dst;
     for (const auto& nodes : sample.nodes) num_dst.push_back(nodes.size());
     for (uint32_t r = 0; r < graph.relations.size(); ++r) {
       const auto& [src_type, dst_type, rows] = graph.relations[r];
       if (!expanded[dst_type]) continue;
-      reached[src_type] = reached[src_type] || rows.num_edges() > 0;
+      if (drawn[dst_type] && rows.num_edges() > 0 && along[r].fanouts[hop] != 0) {
+        reached[src_type] = found[src_type] = true;
+      }
       ReferenceBlock& block = blocks[r];
       if (options.expansion == Expansion::kAll) block = {{0}, {}, {}, {}};
       for (size_t v = block.indptr.size() - 1; v < num_dst[dst_type]; ++v) {
         const uint32_t row = sample.nodes[dst_type][v];
         for (const auto& [node, weight] :
-             NeighboursOf({rows, options, key, hop, row, kScaleOne, none, r})) {
+             NeighboursOf({rows, along[r], key, hop, row, kScaleOne, none, r})) {
           block.src.push_back(local_id(src_type, node));
           if (options.weights != EdgeWeights::kNone) block.weight.push_back(weight);
         }

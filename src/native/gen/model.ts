@@ -170,6 +170,6 @@ export interface ModelFunctions {
   evaluationScratch(bytes: number, folder: string): number;
   /** Virtual bytes of the largest possible record. */
   recordSlotBytes(counts: DatasetCounts, sampling: SamplingOptions): number;
-  /** The same over several types, whose first one has the seeds. */
+  /** The same of several types; seeds are nodes of the first. */
   recordSlotBytesTyped(schema: GraphSchema, sampling: SamplingOptions): number;
 }

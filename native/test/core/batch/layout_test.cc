@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -178,6 +179,24 @@ TEST_CASE("bounds of types follow the relations, whose blocks begin where rows c
   CHECK(layout.nodes(1).max_seeds == 0);
 }
 
+TEST_CASE("a hop that draws nothing along a relation has rows of it, and finds nothing by it") {
+  for (const RowBound rows : {RowBound::kFanout, RowBound::kRepeats, RowBound::kLabor}) {
+    SampleLimits limits = TypedLimits();
+    limits.rows = rows;
+    limits.relations[1].fanouts = {0, 5};
+    const RecordLayout layout = LayoutOf(limits);
+    // Papers alone are known to both hops, so relation 2 has no rows.
+    REQUIRE(layout.num_blocks() == 4);
+    CHECK(layout.block(1).relation == 1);
+    CHECK(layout.block(1).fanout == 0);
+    CHECK(layout.block(1).max_dst == 10);
+    CHECK(layout.block(1).max_edges == 0);
+    CHECK(layout.block(3).relation == 1);
+    CHECK(layout.block(3).max_edges > 0);
+    CHECK(layout.nodes(1).max_nodes == std::min(500U, layout.block(3).max_edges));
+  }
+}
+
 TEST_CASE("blocks of a relation share their sections, those of others lie behind") {
   SampleLimits limits = TypedLimits();
   limits.expansion = Expansion::kNew;
@@ -208,8 +227,8 @@ TEST_CASE("limits of several types that cannot be are refused by name") {
     CHECK(layout.status().message().find(word) != std::string::npos);
   };
   SampleLimits limits = TypedLimits();
-  limits.relations[2].fanouts = {6, 0};
-  refused(limits, "fanouts[1] of relation 2");
+  limits.relations[2].fanouts = {6, -2};
+  refused(limits, "fanouts[1] of relation 2 must be -1 or 0 to 4096, not -2");
   limits = TypedLimits();
   limits.relations[1].fanouts = {6};
   refused(limits, "fanouts of relation 1 must name as many hops");

@@ -183,6 +183,7 @@ TEST_CASE("a record whose words were overwritten is refused or read within its b
     if (seed % 4 >= 2) options.expansion = Expansion::kNew;
     Fuzz(WordsOf(options, seed % 3 == 0, seed), seed, &tally);
     options.weights = EdgeWeights::kNone;
+    if (seed % 3 == 1) options.relation_fanouts = {{4, 0}, {0, 3}, {2, 2}, {0, 0}, {-1, 1}};
     Fuzz(WordsOfTypes(options, seed), seed, &tally);
     LinkOptions links;
     links.known = KnownLinks::kMask;

@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -127,6 +129,73 @@ TEST_CASE("a batch of several types and relations equals the reference bit for b
           CheckKind(graph.view(), seed_type, OptionsOf(kind, fanouts, expansion), seed);
         }
       }
+    }
+  }
+}
+
+// One list for each relation, of which some draw nothing or everything.
+std::vector<std::vector<int32_t>> RandomFanouts(uint64_t seed, size_t relations, size_t hops) {
+  std::mt19937_64 generator(seed);
+  std::vector<std::vector<int32_t>> lists(relations, std::vector<int32_t>(hops));
+  for (std::vector<int32_t>& list : lists) {
+    for (int32_t& fanout : list) fanout = static_cast<int32_t>(generator() % 7) - 1;
+  }
+  return lists;
+}
+
+TEST_CASE("each relation has fanouts of its own, and a hop may draw nothing along it") {
+  const uint64_t first = test::RandomSeed(1);
+  for (uint64_t seed = first; seed < first + 12; ++seed) {
+    INFO("GNND_SEED=", seed);
+    const TypedGraph graph =
+        RandomTypedGraph(seed, {60, 90, 150}, static_cast<uint32_t>(2 + seed % 6), 12);
+    for (const Kind& kind : kKinds) {
+      for (const Expansion expansion : {Expansion::kAll, Expansion::kNew}) {
+        CAPTURE(static_cast<uint32_t>(kind.algorithm));
+        CAPTURE(kind.replace);
+        CAPTURE(static_cast<uint32_t>(expansion));
+        SamplerOptions options = OptionsOf(kind, {1, 1, 1}, expansion);
+        options.relation_fanouts = RandomFanouts(seed, graph.relations.size(), 3);
+        CheckKind(graph.view(), graph.relations[0].dst_type, options, seed);
+      }
+    }
+  }
+}
+
+TEST_CASE("fanouts of relations that are all the same draw what one list for all does") {
+  const TypedGraph graph = RandomTypedGraph(8, {60, 90, 150}, 6, 12);
+  const uint32_t type = graph.relations[0].dst_type;
+  const auto seeds = test::RandomNodes(9, graph.num_nodes[type], 20);
+  SamplerOptions options = OptionsOf(kKinds[0], {4, 3}, Expansion::kAll);
+  const TypedReferenceSample expected =
+      TypedReference(graph.view(), options, {5, 1, 2}, seeds, type);
+  options.relation_fanouts.assign(6, {4, 3});
+  TypedSampler sampler(graph.view(), type, options, DetectInstructionSet());
+  CheckEquals(sampler.Sample({5, 1, 2}, seeds), expected, seeds.size(), type);
+}
+
+TEST_CASE("a relation along which nothing is drawn leaves what the others draw as it is") {
+  const TypedGraph graph = RandomTypedGraph(12, {80, 80}, 4, 12);
+  const uint32_t type = graph.relations[3].dst_type;
+  const auto seeds = test::RandomNodes(9, graph.num_nodes[type], 20);
+  SamplerOptions options = OptionsOf(kKinds[0], {4}, Expansion::kAll);
+  TypedSampler all(graph.view(), type, options, DetectInstructionSet());
+  const Sample with = all.Sample({5, 1, 2}, seeds);
+  options.relation_fanouts.assign(4, {4});
+  options.relation_fanouts[3] = {0};
+  TypedSampler fewer(graph.view(), type, options, DetectInstructionSet());
+  const Sample without = fewer.Sample({5, 1, 2}, seeds);
+  REQUIRE(with.num_blocks() == without.num_blocks());
+  for (uint32_t b = 0; b < with.num_blocks(); ++b) {
+    CAPTURE(b);
+    const BlockView& block = without.block(b);
+    CHECK(block.num_dst == seeds.size());
+    if (block.relation == 3) {
+      CHECK(block.src.empty());
+      CHECK(block.indptr.size() == seeds.size() + 1);
+      CHECK_FALSE(with.block(b).src.empty());
+    } else {
+      CHECK(std::ranges::equal(block.src, with.block(b).src));
     }
   }
 }
