@@ -223,6 +223,13 @@ function refusePredictions(
       ],
     });
   }
+  if (reads({ model }, 'relations')) {
+    const why = 'of several types nothing is predicted yet';
+    const description = `job ${id}: ${why}: expected NONE`;
+    throw new GnndError('SPEC_INVALID', 'invalid request: predictions', {
+      violations: [{ path: 'predictions', description }],
+    });
+  }
   const isRows = reads({ model }, 'propagation');
   if (model.type !== 'TORCHSCRIPT' && !(isRows && nodes === 'ALL')) return;
   const what = isRows ? model.type : 'a TorchScript model';

@@ -49,7 +49,7 @@ export function requireOneType(store: Datasets, id: string): DatasetRecord {
   throw new GnndError('SPEC_INVALID', description, { resource: `datasets/${id}`, violations });
 }
 
-/** Whether a dataset has the types that a resolved job takes: its id may be another one's by now. */
+/** Whether a dataset has the types of a resolved job: its id may be another one's by now. */
 export function mayTake({ model, relations }: JobSpec, { schema }: DatasetRecord): boolean {
   if (!reads({ model }, 'relations')) return schema === null;
   return schema?.types.some(({ name }) => name === relations.target) === true;

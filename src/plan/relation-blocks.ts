@@ -95,7 +95,7 @@ function rowBytesOf({ features }: JobSpec, type: NativeType | undefined, width: 
   return width * featureBytes[isOwn ? type.featureDtype : 'float32'];
 }
 
-/** Nodes of a type are numbered from a multiple of this on (native/core/graph/node_numbers.h). */
+/** Nodes of a type are numbered from a multiple of this on (NodeNumbers of the native core). */
 const numbersAligned = 64;
 const pageBytes = 4096;
 

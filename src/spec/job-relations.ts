@@ -115,8 +115,8 @@ export function rowSourcesOf({ types, relations }: Taken<SchemaNames>): RowSourc
 export function relationFanoutsOf(
   text: string,
 ): { readonly relation: string; readonly fanouts: readonly number[] } | null {
-  const [, relation = '', list = ''] = /^([^=\s]+)=(-?\d+(?:,-?\d+)*)$/.exec(text) ?? [];
-  return relation === '' ? null : { relation, fanouts: list.split(',').map(Number) };
+  const [, relation = '', list = ''] = /^([^=\s]+)=(-?\d+(?:\/-?\d+)*)$/.exec(text) ?? [];
+  return relation === '' ? null : { relation, fanouts: list.split('/').map(Number) };
 }
 
 /** Fanouts of each relation that a job takes, in place of the usual ones; none: all have those. */

@@ -29,7 +29,7 @@ def fanouts_of(given: Any, wrongs: list[Violation]) -> dict[str, Any]:
         wrongs.append(Violation("fanouts", f"{shown(given)}: {text}"))
         return {}
     others = lists.pop(OTHERS, None) or [_largest(hop) for hop in zip(*lists.values(), strict=True)]
-    texts = [f"{name}={','.join(map(str, fanouts))}" for name, fanouts in lists.items()]
+    texts = [f"{name}={'/'.join(map(str, fanouts))}" for name, fanouts in lists.items()]
     return {"sampling": {"fanouts": others}, "relations": {"fanouts": texts}}
 
 

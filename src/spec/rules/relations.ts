@@ -49,7 +49,8 @@ function refuseOneType(
   { types, relations }: SchemaNames,
   { check }: RuleFacts,
 ): void {
-  const counts = `${counted(types.length, 'type')} of nodes and ${counted(relations.length, 'relation')}`;
+  const ofNodes = `${counted(types.length, 'type')} of nodes`;
+  const counts = `${ofNodes} and ${counted(relations.length, 'relation')}`;
   if (!reads({ kind }, 'training')) {
     const what = `has ${counts}, and nothing but training takes several yet`;
     check.violate('spec.dataset', `${show(dataset)}: ${what}`);
@@ -154,7 +155,7 @@ function checkFanouts(
     const path = `${fanoutsPath}[${index}]`;
     const found = relationFanoutsOf(text);
     if (found === null) {
-      check.violate(path, `${show(text)}: expected SOURCE__RELATION__DESTINATION=10,5`);
+      check.violate(path, `${show(text)}: expected SOURCE__RELATION__DESTINATION=10/5`);
       continue;
     }
     const { relation, fanouts } = found;

@@ -41,7 +41,7 @@ export interface ResolveContext {
   readonly matrixLibrary: MatrixLibrary;
   /** Its types and relations; null where it has one of each, unset where that is not known. */
   readonly schema?: SchemaNames | null;
-  /** Nodes of the dataset, of several types those of the target; null when the dataset is not known. */
+  /** Nodes of the dataset, of several types those of the target; null when it is not known. */
   readonly numNodes: number | null;
   /** Edges, likewise, as a graph stores them: an undirected one twice. */
   readonly numEdges: number | null;

@@ -55,7 +55,7 @@ const native = {
 const spec: JobSpec = {
   ...someSpec,
   model: { ...someSpec.model, type: 'RSAGE', layers: 2, hiddenDim: 32 },
-  relations: { target: 'paper', reverse: true, only: [], fanouts: ['paper__cites__paper=0,-1'] },
+  relations: { target: 'paper', reverse: true, only: [], fanouts: ['paper__cites__paper=0/-1'] },
   features: { standardize: 'OFF' },
   cache: { ...someSpec.cache, ratio: 0, standbyRatio: 0 },
   sampling: { ...someSpec.sampling, algorithm: 'KHOP_UNIFORM', fanouts: [10, 5] },

@@ -107,11 +107,11 @@ describe('a job over several types', () => {
       'fanouts[0]: paper__cites__paper=5: expected 2 numbers, as many as sampling.fanouts',
     ],
     [
-      { fanouts: ['paper__cites__paper=5,5000'] },
-      'fanouts[0]: paper__cites__paper=5,5000: expected numbers from 0 to 4096, or -1 for all',
+      { fanouts: ['paper__cites__paper=5/5000'] },
+      'fanouts[0]: paper__cites__paper=5/5000: expected numbers from 0 to 4096, or -1 for all',
     ],
     [
-      { fanouts: ['paper__cites__papers=5,5'] },
+      { fanouts: ['paper__cites__papers=5/5'] },
       'fanouts[0]: "paper__cites__papers" is no relation that takes part; did you mean ' +
         'paper__cites__paper?',
     ],
