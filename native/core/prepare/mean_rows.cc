@@ -8,6 +8,7 @@
 #include "core/base/prefetch.h"
 #include "core/graph/npy.h"
 #include "core/graph/row_table.h"
+#include "core/prepare/relation_edges.h"
 #include "core/prepare/row_files.h"
 #include "core/vec/convert.h"
 
@@ -21,17 +22,6 @@ class MeanRows {
  public:
   MeanRows(std::span<const int64_t> indptr, std::span<const uint32_t> indices, RowTable sources)
       : indptr_(indptr), indices_(indices), sources_(sources) {}
-
-  // Whether every row lies within `indices` and lists nothing but sources. A dataset was checked
-  // when it was imported; this keeps a file that was changed since from being read past its end.
-  bool IsSound() const {
-    if (indptr_.front() != 0 || indptr_.back() != static_cast<int64_t>(indices_.size()) ||
-        !std::is_sorted(indptr_.begin(), indptr_.end())) {
-      return false;
-    }
-    return std::all_of(indices_.begin(), indices_.end(),
-                       [this](uint32_t source) { return source < sources_.num_rows(); });
-  }
 
   // Fills out[end - begin, dim] with the rows of nodes [begin, end). Called by several threads.
   void Fill(uint64_t begin, uint64_t end, float* out) const {
@@ -87,36 +77,21 @@ Result<RowTable> TableOf(const NpyArray& rows, const NodeType& type) {
 
 Status WriteMeanRows(const MeanRowsOptions& options) {
   const Schema& schema = options.schema;
-  GNND_TRY(CheckSchema(schema));
-  if (options.relation >= schema.relations.size() || options.threads == 0) {
-    return Status(Code::kInvalidArgument, "mean rows over relation " +
-                                              std::to_string(options.relation) + " of " +
-                                              std::to_string(schema.relations.size()) + " on " +
-                                              std::to_string(options.threads) + " threads");
-  }
-  const Relation& relation = schema.relations[options.relation];
-  const NodeType& source = schema.types[relation.source];
-  const uint64_t num_rows = schema.types[relation.destination].num_nodes;
-  const std::string edges = options.folder + "/" + FolderOf(schema, relation);
-  const NpyArray indptr = GNND_VALUE(NpyArray::Open(edges + "indptr.npy"));
-  GNND_TRY(indptr.Expect({NpyType::kInt64}, {num_rows + 1}));
-  const NpyArray indices = GNND_VALUE(NpyArray::Open(edges + "indices.npy"));
-  GNND_TRY(indices.Expect({NpyType::kInt32, NpyType::kUint32}, {relation.num_edges}));
-  const NpyArray input = GNND_VALUE(NpyArray::Open(
-      options.source_rows.empty() ? options.folder + "/" + FolderOf(source) + "features.npy"
-                                  : options.source_rows));
+  const RelationEdges edges =
+      GNND_VALUE(RelationEdges::Open(options.folder, schema, options.relation));
+  if (options.threads == 0) return Status(Code::kInvalidArgument, "mean rows on no threads");
+  const NodeType& source = schema.types[schema.relations[options.relation].source];
+  const std::string imported = options.folder + "/" + FolderOf(source) + "features.npy";
+  const NpyArray input =
+      GNND_VALUE(NpyArray::Open(options.source_rows.empty() ? imported : options.source_rows));
   const RowTable table = GNND_VALUE(TableOf(input, source));
-  const MeanRows means(indptr.values<int64_t>(), indices.values<uint32_t>(), table);
-  if (!means.IsSound()) {
-    return Status(Code::kDatasetCorrupt,
-                  edges + ": its rows list what is no node of " + source.name);
-  }
-  const RowSource rows{num_rows, table.dim(), [&](uint64_t begin, uint64_t end, float* out) {
-                         means.Fill(begin, end, out);
-                       }};
-  const uint64_t shape[] = {num_rows, table.dim()};
-  return WriteRows(rows, RowType::kFloat32, NpyHeader(NpyType::kFloat32, shape), options.output,
-                   options.threads);
+  const MeanRows means(edges.indptr(), edges.indices(), table);
+  const auto fill = [&means](uint64_t begin, uint64_t end, float* out) {
+    means.Fill(begin, end, out);
+  };
+  const uint64_t shape[] = {edges.num_rows(), table.dim()};
+  return WriteRows({edges.num_rows(), table.dim(), fill}, RowType::kFloat32,
+                   NpyHeader(NpyType::kFloat32, shape), options.output, options.threads);
 }
 
 }  // namespace gnnd
