@@ -29,6 +29,11 @@ struct PickLoops {
   // The same with replacement; undefined for a row of degree 0.
   void (*group_replace)(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
                         uint32_t fanout, uint32_t* picks);
+  // Both once more for rows of trees, each with the key of its tree (core/draw/tree.h).
+  void (*tree_group)(const DrawStream& stream, const uint32_t* trees, const uint32_t* nodes,
+                     const uint32_t* degrees, uint32_t fanout, uint32_t* picks);
+  void (*tree_group_replace)(const DrawStream& stream, const uint32_t* trees, const uint32_t* nodes,
+                             const uint32_t* degrees, uint32_t fanout, uint32_t* picks);
   // Draws by edge weight: slots, and the words to compare with their thresholds (weighted.h).
   void (*draw_alias)(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
                      uint32_t draws, uint32_t* slots, uint32_t* words);

@@ -9,20 +9,20 @@ namespace {
 
 static_assert(kGroupRows == kLanes);
 
-// Floyd's draws. Each draw is compared with all earlier picks: the number of comparisons grows with
-// the fanout's square, but each serves all rows.
-void PickGroup(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
-               uint32_t fanout, uint32_t* picks) {
+// Floyd's draws from the words that words_of(block) gives. Each draw is compared with all earlier
+// picks: the number of comparisons grows with the fanout's square, but each serves all rows.
+template <typename WordsOf>
+GNND_VEC void PickFloyd(const WordsOf& words_of, const uint32_t* degrees, uint32_t fanout,
+                        uint32_t* picks) {
   const U32x16 degree = Load(degrees);
   const Mask16 sampled = Below(Broadcast(fanout), degree);
   if (Bits(sampled) == 0) {
     for (uint32_t j = 0; j < fanout; ++j) Store(picks + j * kGroupRows, Broadcast(j));
     return;
   }
-  const Wide node = Widen(Load(nodes));
   U32x16 last = degree - Broadcast(fanout);
   for (uint32_t block = 0; block * 4 < fanout; ++block) {
-    const WideWords words = PhiloxLanes(stream.key, stream.counter, node, block);
+    const WideWords words = words_of(block);
 #pragma GCC unroll 4
     for (uint32_t w = 0; w < 4; ++w) {
       const uint32_t j = block * 4 + w;
@@ -38,12 +38,12 @@ void PickGroup(const DrawStream& stream, const uint32_t* nodes, const uint32_t* 
   }
 }
 
-void PickGroupReplace(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
-                      uint32_t fanout, uint32_t* picks) {
-  const Wide node = Widen(Load(nodes));
+template <typename WordsOf>
+GNND_VEC void PickAnew(const WordsOf& words_of, const uint32_t* degrees, uint32_t fanout,
+                       uint32_t* picks) {
   const U32x16 bound = Load(degrees);
   for (uint32_t block = 0; block * 4 < fanout; ++block) {
-    const WideWords words = PhiloxLanes(stream.key, stream.counter, node, block);
+    const WideWords words = words_of(block);
 #pragma GCC unroll 4
     for (uint32_t w = 0; w < 4; ++w) {
       const uint32_t j = block * 4 + w;
@@ -51,6 +51,49 @@ void PickGroupReplace(const DrawStream& stream, const uint32_t* nodes, const uin
       Store(picks + j * kGroupRows, MultiplyHigh(words.word[w], bound));
     }
   }
+}
+
+// Words of nodes, all with the stream's key.
+struct NodeWords {
+  const DrawStream& stream;
+  Wide nodes;
+
+  [[gnu::always_inline]] WideWords operator()(uint32_t block) const {
+    return PhiloxLanes(stream.key, stream.counter, nodes, block);
+  }
+};
+
+// Words of nodes, each with the key of its tree.
+struct TreeWords {
+  const DrawStream& stream;
+  WideKeys keys;
+  Wide nodes;
+
+  [[gnu::always_inline]] WideWords operator()(uint32_t block) const {
+    return PhiloxLanes(keys, stream.counter, nodes, block);
+  }
+};
+
+void PickGroup(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+               uint32_t fanout, uint32_t* picks) {
+  PickFloyd(NodeWords{stream, Widen(Load(nodes))}, degrees, fanout, picks);
+}
+
+void PickGroupReplace(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
+                      uint32_t fanout, uint32_t* picks) {
+  PickAnew(NodeWords{stream, Widen(Load(nodes))}, degrees, fanout, picks);
+}
+
+void PickTreeGroup(const DrawStream& stream, const uint32_t* trees, const uint32_t* nodes,
+                   const uint32_t* degrees, uint32_t fanout, uint32_t* picks) {
+  const WideKeys keys = TreeKeyLanes(stream.key, Widen(Load(trees)));
+  PickFloyd(TreeWords{stream, keys, Widen(Load(nodes))}, degrees, fanout, picks);
+}
+
+void PickTreeGroupReplace(const DrawStream& stream, const uint32_t* trees, const uint32_t* nodes,
+                          const uint32_t* degrees, uint32_t fanout, uint32_t* picks) {
+  const WideKeys keys = TreeKeyLanes(stream.key, Widen(Load(trees)));
+  PickAnew(TreeWords{stream, keys, Widen(Load(nodes))}, degrees, fanout, picks);
 }
 
 void DrawAlias(const DrawStream& stream, const uint32_t* nodes, const uint32_t* degrees,
@@ -82,6 +125,7 @@ void FindRepeats(const uint32_t* picks, uint32_t draws, uint16_t* repeats) {
 
 }  // namespace
 
-const PickLoops kPickLoops = {PickGroup, PickGroupReplace, DrawAlias, FindRepeats};
+const PickLoops kPickLoops = {PickGroup, PickGroupReplace, PickTreeGroup, PickTreeGroupReplace,
+                              DrawAlias, FindRepeats};
 
 }  // namespace gnnd::GNND_SET

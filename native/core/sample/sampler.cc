@@ -9,6 +9,7 @@
 #include "core/sample/labor_hop.h"
 #include "core/sample/plugin_hop.h"
 #include "core/sample/weighted_hop.h"
+#include "core/sample/write_pairs.h"
 
 namespace gnnd {
 namespace {
@@ -142,7 +143,7 @@ Status Sampler::Sample(const BatchKey& key, std::span<const uint32_t> seeds,
     tables_.nodes.push_back(
         {kRecordIdBytes, found_[t].count, num_seeds, 0, layout_.nodes(t).nodes_at, 0});
   }
-  tables_.header.pairs = WritePairs(links.pairs, slot);
+  tables_.header.pairs = WritePairs(links.pairs, layout_.pairs(), slot);
   WriteTables(&tables_, slot);
   return Status::Ok();
 }
@@ -157,29 +158,6 @@ Status Sampler::SampleBlocks(const BatchKey& key, std::byte* slot, const RowSkip
     GNND_TRY(SampleBlock(place, key, slot, skips));
   }
   return Status::Ok();
-}
-
-PairEntry Sampler::WritePairs(const PairsView& pairs, std::span<std::byte> slot) const {
-  PairEntry entry{};
-  if (pairs.empty()) return entry;
-  const PairLayout& place = layout_.pairs();
-  const auto write = [&slot](uint64_t at, std::span<const uint32_t> words) {
-    GNND_CHECK(at != 0);
-    std::copy(words.begin(), words.end(), WordsAt(slot.data(), at));
-    return at;
-  };
-  entry.num_pairs = pairs.size();
-  entry.per_pair = pairs.per_pair;
-  entry.in_batch = pairs.in_batch ? 1 : 0;
-  entry.ends_at = write(place.ends_at, pairs.source);
-  write(place.ends_at + pairs.source.size_bytes(), pairs.destination);
-  entry.items_at = write(place.items_at, pairs.items);
-  if (!pairs.in_batch && !pairs.negatives.empty()) {
-    entry.negatives_at = write(place.negatives_at, pairs.negatives);
-  }
-  entry.num_masked = static_cast<uint32_t>(pairs.masked.size());
-  if (!pairs.masked.empty()) entry.masked_at = write(place.masked_at, pairs.masked);
-  return entry;
 }
 
 Status Sampler::InsertSeeds(std::span<const uint32_t> seeds, uint32_t seed_type) {

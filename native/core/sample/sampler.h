@@ -78,7 +78,6 @@ class Sampler {
 
   void Check() const;
   Status SampleBlocks(const BatchKey& key, std::byte* slot, const RowSkips& skips);
-  PairEntry WritePairs(const PairsView& pairs, std::span<std::byte> slot) const;
   Status InsertSeeds(std::span<const uint32_t> seeds, uint32_t seed_type);
   Status SampleBlock(const BlockLayout& place, const BatchKey& key, std::byte* slot,
                      const RowSkips& skips);
