@@ -1,11 +1,37 @@
 #pragma once
 
-#include "core/model/relation_manifest.h"
-#include "train/layers/relational.h"
+#include <ATen/core/Tensor.h>
 
-// What the layers of models over relations share.
+#include <cstdint>
+#include <span>
+
+#include "core/batch/sample.h"
+#include "core/model/relation_manifest.h"
+#include "train/layers/layer.h"
+#include "train/ops/workspace.h"
+
+// One layer of a model over relations: its inputs, and the places of its tensors.
 
 namespace gnnd {
+
+// What rows of one type aggregate along one relation.
+struct RelationInput {
+  uint32_t relation = 0;  // index in ModelGraph
+  BlockView block;        // num_src is the height of `x`
+  at::Tensor x;           // [num_src, hidden_dim], rows of the source type, contiguous
+};
+
+// Rows of one type that are computed together.
+struct RelationalContext {
+  const Model& model;
+  uint32_t layer = 0;  // not read by ProjectInput
+  uint32_t type = 0;
+  std::span<const at::Tensor> parameters;  // all of the model's, in manifest order
+  BatchKey key{};                          // of dropout, as is `nodes`; not read unless it trains
+  const uint32_t* nodes = nullptr;         // ids of the rows, within their type
+  bool trains = false;
+  Workspace* workspace = nullptr;
+};
 
 // One layer's call with the places of its tensors.
 class RelationLayer {

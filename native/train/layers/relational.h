@@ -2,12 +2,11 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
 #include <span>
 
 #include "core/batch/sample.h"
 #include "core/model/model_spec.h"
-#include "train/layers/layer.h"
+#include "train/layers/relation_layer.h"
 #include "train/ops/workspace.h"
 
 // The models over several types and relations (core/model/relation_manifest.h): R-SAGE, R-GCN, HGT.
@@ -15,25 +14,6 @@
 // lie in the context's workspace, or in torch's memory.
 
 namespace gnnd {
-
-// What rows of one type aggregate along one relation.
-struct RelationInput {
-  uint32_t relation = 0;  // index in ModelGraph
-  BlockView block;        // num_src is the height of `x`
-  at::Tensor x;           // [num_src, hidden_dim], rows of the source type, contiguous
-};
-
-// Rows of one type that are computed together.
-struct RelationalContext {
-  const Model& model;
-  uint32_t layer = 0;  // not read by ProjectInput
-  uint32_t type = 0;
-  std::span<const at::Tensor> parameters;  // all of the model's, in manifest order
-  BatchKey key{};                          // of dropout, as is `nodes`; not read unless it trains
-  const uint32_t* nodes = nullptr;         // ids of the rows, within their type
-  bool trains = false;
-  Workspace* workspace = nullptr;
-};
 
 // Whether layers transform rows of sources, so that whoever computes a part of a level gathers the
 // distinct rows that it needs. Other models take a matrix of all rows as cheaply.

@@ -66,9 +66,9 @@ class SageLayer(Layer):
         """Takes parameters by gnnd's names."""
         for key in self.relations:
             _take(self.conv.convs[key].lin_l.weight, state[self.name("__".join(key)) + ".weight"])
-        for key in self.types:
-            _take(self.root[key].weight, state[self.name(key) + ".root.weight"])
-            _take(self.root[key].bias, state[self.name(key) + ".bias"])
+        for kind in self.types:
+            _take(self.root[kind].weight, state[self.name(kind) + ".root.weight"])
+            _take(self.root[kind].bias, state[self.name(kind) + ".bias"])
 
     def forward(self, x: Rows, edges: Edges) -> Rows:
         """Rows of the layer's types."""
@@ -134,8 +134,8 @@ class HgtLayer(Layer):
         """Takes parameters by gnnd's names; what no relation reads stays 0."""
         for parameter in self.conv.parameters():
             nn.init.zeros_(parameter)
-        for key in self.known:
-            self._fill_type(key, state)
+        for kind in self.known:
+            self._fill_type(kind, state)
         for number, key in enumerate(self.relations):
             name = self.name("__".join(key))
             for linear, of in ((self.conv.k_rel, "a_rel"), (self.conv.v_rel, "m_rel")):
