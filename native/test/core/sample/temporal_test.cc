@@ -173,9 +173,11 @@ std::vector<std::string> TreeTexts(const Sample& sample, size_t num_trees) {
     const BlockView& block = sample.block(b);
     for (uint32_t row = 0; row < block.num_dst; ++row) {
       std::string& text = texts[trees[block.dst_type][row]];
-      text += "\n" + std::to_string(b) + "/" + std::to_string(places[block.dst_type][row]) + ":";
+      text += '\n';
+      text += std::to_string(b) + "/" + std::to_string(places[block.dst_type][row]) + ":";
       for (uint32_t e = block.indptr[row]; e < block.indptr[row + 1]; ++e) {
-        text += " " + std::to_string(places[block.src_type][block.src[e]]);
+        text += ' ';
+        text += std::to_string(places[block.src_type][block.src[e]]);
       }
     }
   }
