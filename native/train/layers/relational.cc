@@ -28,37 +28,28 @@ at::Tensor WeightOf(const RelationLayer& layer, uint32_t relation) {
 
 // R-SAGE (a GraphSAGE layer of each relation, summed, with one matrix for the row itself) and R-GCN
 // (Schlichtkrull et al., ESWC 2018): a row times a matrix, plus the mean along each relation times
-// that relation's matrix.
+// that relation's matrix. `rows` as in ComputeLayer.
 at::Tensor Convolve(const RelationLayer& layer, std::span<const RelationInput> relations,
-                    const at::Tensor& own) {
+                    const at::Tensor& own, std::vector<at::Tensor>* rows) {
   const RelationTensors::Linear& root = layer.OfType(layer.context().type).root;
-  AffineInput input;
-  input.x = own;
-  input.weight = layer[root.weight];
-  input.bias = layer[root.bias];
-  std::vector<at::Tensor> means;
-  bool joined = false;
-  for (const RelationInput& relation : relations) {
-    // Where the rows themselves are the first sources, both gradients are made in one pass.
-    const bool joins = !joined && relation.x.const_data_ptr() == own.const_data_ptr();
-    const auto [mean, self] =
-        Aggregate(relation.x, relation.block, Reduction::kMean, joins, layer.workspace());
-    if (joins) input.x = self;
-    joined = joined || joins;
-    means.push_back(mean);
-  }
+  AffineInput first{own, layer[root.weight], {}, {}, layer[root.bias]};
   at::Tensor sum;
-  for (size_t r = 0; r < relations.size(); ++r) {
-    const at::Tensor weight = WeightOf(layer, relations[r].relation);
-    if (r == 0) {
-      input.x_self = means[0];
-      input.weight_self = weight;
-      sum = Affine(input, layer.workspace());
+  for (const RelationInput& relation : relations) {
+    at::Tensor x = relation.x;
+    at::Tensor& source =
+        rows == nullptr ? x : (*rows)[layer.spec().graph.relations[relation.relation].source];
+    const auto [mean, rest] = MeanAndRows(source, relation.block, layer.workspace());
+    source = rest;
+    const at::Tensor weight = WeightOf(layer, relation.relation);
+    if (sum.defined()) {
+      sum = Affine({mean, weight, {}, {}, {}, sum}, layer.workspace());
     } else {
-      sum = Affine({means[r], weight, {}, {}, {}, sum}, layer.workspace());
+      first.x_self = mean;
+      first.weight_self = weight;
+      sum = Affine(first, layer.workspace());
     }
   }
-  return relations.empty() ? Affine(input, layer.workspace()) : sum;
+  return sum.defined() ? sum : Affine(first, layer.workspace());
 }
 
 DropoutSite SiteOf(const RelationalContext& context, uint32_t level) {
@@ -87,6 +78,25 @@ at::Tensor Finished(const RelationLayer& layer, const at::Tensor& z) {
       break;
   }
   return DropRows(z, site, workspace);
+}
+
+// ForwardRelations. `rows`, null where nothing is learnt, has the rows of types that relations
+// read, by type: each reader leaves there what the next one is to read (MeanAndRows).
+at::Tensor ComputeLayer(const RelationalContext& context, std::span<const RelationInput> relations,
+                        const at::Tensor& own, std::vector<at::Tensor>* rows) {
+  const ModelSpec& spec = context.model.spec;
+  const RelationTensors tensors = RelationTensors::Of(spec);
+  const RelationLayer layer(context, tensors.layers[context.layer]);
+  const bool is_last = context.layer + 1 == spec.num_layers;
+  if (spec.type == ModelType::kHgt) {
+    const at::Tensor hidden = Finished(layer, AttendToRelations(layer, relations, own));
+    if (!is_last) return hidden;
+    return Affine({hidden, layer[tensors.outputs.weight], {}, {}, layer[tensors.outputs.bias]},
+                  context.workspace);
+  }
+  const at::Tensor z = Convolve(layer, relations, own, rows);
+  if (is_last) return z;
+  return Finished(layer, spec.residual ? z.add(own) : z);
 }
 
 // Rows of a type that the sample has before hop `hop`, which are that hop's destinations.
@@ -181,19 +191,7 @@ at::Tensor ProjectInput(const RelationalContext& context, const at::Tensor& x) {
 
 at::Tensor ForwardRelations(const RelationalContext& context,
                             std::span<const RelationInput> relations, const at::Tensor& own) {
-  const ModelSpec& spec = context.model.spec;
-  const RelationTensors tensors = RelationTensors::Of(spec);
-  const RelationLayer layer(context, tensors.layers[context.layer]);
-  const bool is_last = context.layer + 1 == spec.num_layers;
-  if (spec.type == ModelType::kHgt) {
-    const at::Tensor hidden = Finished(layer, AttendToRelations(layer, relations, own));
-    if (!is_last) return hidden;
-    return Affine({hidden, layer[tensors.outputs.weight], {}, {}, layer[tensors.outputs.bias]},
-                  context.workspace);
-  }
-  const at::Tensor z = Convolve(layer, relations, own);
-  if (is_last) return z;
-  return Finished(layer, spec.residual ? z.add(own) : z);
+  return ComputeLayer(context, relations, own, nullptr);
 }
 
 at::Tensor ForwardTyped(const Model& model, std::span<const at::Tensor> parameters,

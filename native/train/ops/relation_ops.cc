@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "core/kernels/exp.h"
+#include "core/kernels/spmm.h"
+#include "core/kernels/transpose.h"
+#include "train/ops/operators.h"
 #include "train/ops/ops.h"
 #include "train/ops/parallel.h"
 
@@ -324,6 +327,85 @@ class StackFunction : public torch::autograd::Function<StackFunction> {
   }
 };
 
+// One block between forward and backward; its arrays lie in the workspace.
+template <typename T>
+class MeanOperand final : public torch::CustomClassHolder {
+ public:
+  MeanOperand(const BlockView& block, Workspace* workspace)
+      : block_(block), workspace_(workspace), scale_(workspace->Get<T>(block.num_dst)) {
+    rows().mean_scales({block.indptr.data(), nullptr, block.num_dst, scale_, nullptr}, workspace);
+  }
+
+  at::Tensor Means(const at::Tensor& x) const {
+    const at::Tensor out = EmptyIn(workspace_, x, block_.num_dst, x.size(1));
+    Spmm<T> op = SumInto(x, out);
+    op.indptr = block_.indptr.data();
+    op.index = block_.src.data();
+    op.scale = scale_;
+    rows().sum_edges(op, block_.num_dst, workspace_);
+    return out;
+  }
+
+  // The gradient of the sources, to which `rest` is added unless undefined.
+  at::Tensor Gradient(const at::Tensor& grad, const at::Tensor& rest) const {
+    auto* const indptr = workspace_->Get<uint32_t>(uint64_t{block_.num_src} + 1);
+    auto* const dst = workspace_->Get<uint32_t>(block_.src.size());
+    T* const weight = workspace_->Get<T>(block_.src.size());
+    const TransposeInput<T> input{block_.indptr, block_.src, block_.num_src, scale_,
+                                  /*weight_per_destination=*/true};
+    rows().transpose(input, workspace_, indptr, dst, weight);
+    const at::Tensor out = EmptyIn(workspace_, grad, block_.num_src, grad.size(1));
+    Spmm<T> op = SumInto(grad, out);
+    op.indptr = indptr;
+    op.index = dst;
+    op.weight = weight;
+    if (rest.defined()) {
+      op.self = rest.const_data_ptr<T>();
+      op.self_stride = op.x_stride;
+      op.self_rows = block_.num_src;
+    }
+    rows().sum_edges(op, block_.num_src, workspace_);
+    return out;
+  }
+
+ private:
+  const RowOperators<T>& rows() const { return workspace_->operators().template rows<T>(); }
+
+  static Spmm<T> SumInto(const at::Tensor& x, const at::Tensor& out) {
+    Spmm<T> op;
+    op.x = x.const_data_ptr<T>();
+    op.x_stride = WidthOf(x);
+    op.columns = static_cast<uint32_t>(x.size(1));
+    op.out = out.data_ptr<T>();
+    op.out_stride = WidthOf(x);
+    return op;
+  }
+
+  BlockView block_;
+  Workspace* workspace_;
+  T* scale_;
+};
+
+template <typename T>
+class MeanFunction : public torch::autograd::Function<MeanFunction<T>> {
+ public:
+  static variable_list forward(AutogradContext* context, const at::Tensor& x,
+                               const c10::intrusive_ptr<MeanOperand<T>>& operand) {
+    context->saved_data["operand"] = c10::IValue::make_capsule(operand);
+    context->set_materialize_grads(false);
+    T* const same = const_cast<T*>(x.const_data_ptr<T>());
+    return {operand->Means(x), ViewOf(same, x.size(0), x.size(1), x.device())};
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list grads) {
+    const auto capsule = context->saved_data["operand"].toCapsule();
+    const auto* operand = static_cast<MeanOperand<T>*>(capsule.get());
+    const at::Tensor rest = grads[1].defined() ? grads[1].contiguous() : at::Tensor();
+    if (!grads[0].defined()) return {rest, at::Tensor()};
+    return {operand->Gradient(grads[0].contiguous(), rest), at::Tensor()};
+  }
+};
+
 class FirstRowsFunction : public torch::autograd::Function<FirstRowsFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, int64_t count,
@@ -390,6 +472,16 @@ at::Tensor Gate(const at::Tensor& rows, const at::Tensor& own, const at::Tensor&
 at::Tensor Stack(std::span<const at::Tensor> parts, Workspace* workspace) {
   if (parts.size() == 1) return parts[0];
   return StackFunction::apply(at::TensorList(parts.data(), parts.size()), workspace);
+}
+
+std::pair<at::Tensor, at::Tensor> MeanAndRows(const at::Tensor& x, const BlockView& block,
+                                              Workspace* workspace) {
+  TORCH_CHECK(x.is_contiguous() && x.size(0) == block.num_src && block.weight.empty(),
+              "sources of a mean do not fit");
+  const auto outputs = InTypeOf(x, [&]<typename T>(T) {
+    return MeanFunction<T>::apply(x, c10::make_intrusive<MeanOperand<T>>(block, workspace));
+  });
+  return {outputs[0], outputs[1]};
 }
 
 at::Tensor FirstRows(const at::Tensor& x, int64_t count, Workspace* workspace) {

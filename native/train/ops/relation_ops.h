@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 
+#include "core/batch/sample.h"
 #include "train/ops/workspace.h"
 
 // Differentiable operators of layers over relations, on the processor, for float32 and float64.
@@ -27,6 +29,12 @@ at::Tensor Gate(const at::Tensor& rows, const at::Tensor& own, const at::Tensor&
 
 // Matrices of equal width, one below the other.
 at::Tensor Stack(std::span<const at::Tensor> parts, Workspace* workspace);
+
+// The means of x, [num_src, columns], over the edges of a block without weights, and x itself in
+// the same memory. What reads x next takes the latter: its gradient is then added within the pass
+// that makes the mean's, where torch would add up a matrix for each reader.
+std::pair<at::Tensor, at::Tensor> MeanAndRows(const at::Tensor& x, const BlockView& block,
+                                              Workspace* workspace);
 
 // The first `count` rows of x, in the same memory.
 at::Tensor FirstRows(const at::Tensor& x, int64_t count, Workspace* workspace);
