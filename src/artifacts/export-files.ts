@@ -100,6 +100,7 @@ export function* summaryParts(
       activation: model.activation,
       normalization: model.normalization,
       residual: model.residual,
+      ...graphFacts(model),
     },
     ...standardizationFacts(job, standardization),
     rows,
@@ -117,6 +118,23 @@ export function* summaryParts(
   const bytes = Buffer.from(`${JSON.stringify(summary, null, 2)}\n`);
   yield { kind: 'file', name: 'export.json', bytes: bytes.length };
   yield { kind: 'data', bytes };
+}
+
+/** What a model over several types has beside: the learnt type is the first. */
+function graphFacts({ graph: { types, relations }, bases }: ModelOptions) {
+  if (types.length === 0) return {};
+  const nameOf = (type: number) => types[type]?.name;
+  return {
+    bases,
+    graph: {
+      types: types.map(({ name, inDim }) => ({ name, in_dim: inDim })),
+      relations: relations.map(({ source, name, destination }) => ({
+        source: nameOf(source),
+        name,
+        destination: nameOf(destination),
+      })),
+    },
+  };
 }
 
 /** What the model wants done to features; nothing once that is folded into its parameters. */
