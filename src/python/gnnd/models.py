@@ -157,6 +157,8 @@ class HGT(Layered):
     type: ClassVar[str] = "HGT"
     #: Attention heads.
     heads: int | None = None
+    #: Share of attention coefficients that is dropped while training.
+    attention_dropout: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,7 +62,7 @@ function refuseOneType(
 
 /** What several types do not do yet; what is left open becomes what they do. */
 function refuseMissing(spec: SpecDraft, { check, given }: RuleFacts): void {
-  const { kind, task, cache, training, evaluation, sampling, model } = spec;
+  const { kind, task, cache, training, evaluation, sampling } = spec;
   const refuse = (path: string, value: unknown, expected: string) => {
     if (check.failed(`spec.${path}`)) return;
     check.violate(`spec.${path}`, `${value}: not with several types yet; expected ${expected}`);
@@ -83,8 +83,6 @@ function refuseMissing(spec: SpecDraft, { check, given }: RuleFacts): void {
   }
   if (evaluation.method === 'SAMPLED') refuse('evaluation.method', 'SAMPLED', 'EXACT');
   if (evaluation.method === 'AUTO') evaluation.method = 'EXACT';
-  // Layers of an HGT have a gate between their input and their output.
-  if (model.type === 'HGT' && model.residual) refuse('model.residual', true, 'false');
 }
 
 function resolveRelations(spec: SpecDraft, schema: SchemaNames, facts: RuleFacts): void {

@@ -168,6 +168,19 @@ describe('a job over several types', () => {
   });
 });
 
+describe('an HGT', () => {
+  it('has attention, and its own activation and residual', () => {
+    const hgt = { type: 'HGT', hiddenDim: 16, heads: 4, attentionDropout: 0.2 } as const;
+    const { model } = resolved({}, { model: hgt });
+    expect(model).toMatchObject({ ...hgt, activation: 'RELU', residual: false });
+    const said = wrong(asked({}, { model: { ...hgt, activation: 'ELU', residual: true } }));
+    expect(said).toEqual([
+      expect.stringMatching(/^spec\.model\.activation: "?ELU"?: only for .* HGT have their own$/),
+      expect.stringMatching(/^spec\.model\.residual: true: only for .* always add their own$/),
+    ]);
+  });
+});
+
 describe('models and datasets of one type', () => {
   it('are not for datasets of several, which name the models that are', () => {
     expect(wrong({ dataset: 'library', model: { type: 'GCN' } })).toEqual([
