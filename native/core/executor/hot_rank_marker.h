@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "core/executor/sample_work.h"
 #include "core/feature/hot_order.h"
@@ -13,7 +14,15 @@ namespace gnnd {
 // record holds ranks, not hits, so that one record serves Trainers with caches of any size.
 class HotRankMarker final : public SampleWork {
  public:
-  // `ranks_at` is the layout's offset of ranks.
+  // Of one type of nodes.
+  struct TypeRanks {
+    RankTable ranks;
+    uint64_t ranks_at;  // the layout's offset of ranks
+  };
+
+  // `types` are all types of the records, in their order.
+  HotRankMarker(std::unique_ptr<SampleWork> work, std::vector<TypeRanks> types);
+  // Of records of one type.
   HotRankMarker(std::unique_ptr<SampleWork> work, RankTable ranks, uint64_t ranks_at);
 
   uint32_t depth() const override { return work_->depth(); }
@@ -23,8 +32,7 @@ class HotRankMarker final : public SampleWork {
 
  private:
   std::unique_ptr<SampleWork> work_;
-  RankTable ranks_;
-  uint64_t ranks_at_;
+  std::vector<TypeRanks> types_;
 };
 
 }  // namespace gnnd

@@ -37,6 +37,12 @@ void Fold(uint8_t* recent, std::span<uint32_t> counts) {
   }
 }
 
+std::vector<uint64_t> BeginsOf(const NodeNumbers& numbers) {
+  std::vector<uint64_t> begins;
+  for (uint32_t type = 0; type < numbers.num_types(); ++type) begins.push_back(numbers.begin(type));
+  return begins;
+}
+
 }  // namespace
 
 struct Presampler::Epoch {
@@ -59,12 +65,18 @@ uint32_t PresampleThreads(uint32_t cores, uint32_t num_nodes, uint32_t batches_p
 }
 
 Presampler::Presampler(const std::vector<SampleWork*>& works, uint64_t slot_bytes,
-                       uint32_t num_nodes, uint32_t batches_per_epoch)
-    : num_nodes_(num_nodes), batches_per_epoch_(batches_per_epoch) {
+                       const NodeNumbers& numbers, uint32_t batches_per_epoch)
+    : Presampler(works, slot_bytes, BeginsOf(numbers), numbers.end(), batches_per_epoch) {}
+
+Presampler::Presampler(const std::vector<SampleWork*>& works, uint64_t slot_bytes,
+                       std::vector<uint64_t> begins, uint64_t num_counts,
+                       uint32_t batches_per_epoch)
+    : begins_(std::move(begins)), num_counts_(num_counts), batches_per_epoch_(batches_per_epoch) {
   GNND_CHECK(!works.empty());
+  GNND_CHECK(num_counts <= uint64_t{1} << 32);
   for (SampleWork* work : works) {
-    workers_.push_back(
-        {work, AnonymousOrThrow(slot_bytes, {.huge_pages = false}), HugeArray<uint8_t>(num_nodes)});
+    workers_.push_back({work, AnonymousOrThrow(slot_bytes, {.huge_pages = false}),
+                        HugeArray<uint8_t>(num_counts)});
   }
 }
 
@@ -81,10 +93,12 @@ Status Presampler::Run(Worker* worker, Epoch* epoch) {
     SampleReport report;
     GNND_TRY(worker->work->Sample({epoch->number, batch, slot}, &report));
     sample_ns += MonotonicNs() - batch_ns;
-    const std::span<const uint32_t> nodes = OwnSample(slot).nodes();
+    const Sample sample = OwnSample(slot);
     // A record lists a node once, so a batch counts once per node.
-    Count(nodes, worker->recent.data());
-    if (*epoch->on_batch) GNND_TRY((*epoch->on_batch)(nodes));
+    for (uint32_t type = 0; type < begins_.size(); ++type) {
+      Count(sample.nodes(type), worker->recent.data() + begins_[type]);
+    }
+    if (*epoch->on_batch) GNND_TRY((*epoch->on_batch)(sample.nodes()));
     if (++counted % kFoldAfter == 0) {
       const std::lock_guard lock(epoch->mutex);
       Fold(worker->recent.data(), epoch->footprint->counts);
@@ -97,7 +111,8 @@ Status Presampler::Run(Worker* worker, Epoch* epoch) {
 }
 
 Status Presampler::AddEpoch(uint32_t epoch, EpochFootprint* footprint, const OnBatch& on_batch) {
-  GNND_CHECK(footprint->counts.size() == num_nodes_);
+  GNND_CHECK(footprint->counts.size() == num_counts_);
+  GNND_CHECK(!on_batch || begins_.size() == 1);
   const uint64_t start_ns = MonotonicNs();
   Epoch shared{.number = epoch, .footprint = footprint, .on_batch = &on_batch};
   const auto run = [&](Worker* worker) {
@@ -120,7 +135,7 @@ Status Presampler::AddEpoch(uint32_t epoch, EpochFootprint* footprint, const OnB
 
 Result<EpochFootprint> Presampler::Presample(uint32_t epochs) {
   EpochFootprint footprint;
-  footprint.counts.resize(num_nodes_);
+  footprint.counts.resize(num_counts_);
   for (uint32_t k = 0; k < epochs; ++k) {
     GNND_TRY(AddEpoch(kFirstPresampleEpoch - k, &footprint));
   }
