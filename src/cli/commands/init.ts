@@ -86,7 +86,9 @@ async function init(session: Session, given: string, flags: InitFlags): Promise<
   if (job.memory !== undefined) for (const line of memoryLines(job.memory)) session.say(line);
   if (flags.file !== '-')
     session.say(`wrote ${flags.file}; go on with: gnnctl job create -f ${typed(flags.file)}`);
-  session.say(`times and other ways to train: gnnctl job suggest ${id}`);
+  if (dataset.nodeTypes.length === 0) {
+    session.say(`times and other ways to train: gnnctl job suggest ${id}`);
+  }
   return gnnctlExit.OK;
 }
 

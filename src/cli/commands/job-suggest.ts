@@ -7,8 +7,10 @@ import { HostService } from '../../api/gen/gnnd/v1/host_service_pb.ts';
 import { JobService } from '../../api/gen/gnnd/v1/job_service_pb.ts';
 import type { JobSpecSchema } from '../../api/gen/gnnd/v1/job_spec_pb.ts';
 import { ModelType } from '../../api/gen/gnnd/v1/model_pb.ts';
+import { typed } from '../../base/advice.ts';
 import { gnnctlExit } from '../../base/exit-codes.ts';
 import { ApiError } from '../session/client.ts';
+import { CliError } from '../session/exit.ts';
 import type { Run } from '../session/run.ts';
 import type { Session } from '../session/session.ts';
 import { padEnd, printable } from '../session/terminal.ts';
@@ -69,6 +71,11 @@ const meanings: Readonly<Record<Way, string>> = {
 async function suggest(session: Session, given: string, flags: SuggestFlags): Promise<number> {
   const name = resourceName('datasets', given);
   const dataset = await session.call(DatasetService.method.getDataset, { name });
+  if (dataset.nodeTypes.length > 0) {
+    const why = 'has several types of nodes, which none of these ways takes';
+    const id = name.slice('datasets/'.length);
+    throw new CliError(gnnctlExit.INVALID_ARGUMENT, `${id} ${why}; see: gnnctl init ${typed(id)}`);
+  }
   const { cores } = await session.call(HostService.method.getHost, {});
   const findings: Suggested[] = [];
   for (const way of ways) findings.push(await findingOf(session, way, { dataset, cores, flags }));
