@@ -52,8 +52,15 @@ export interface Exported {
   /** SHA-256 of the parameters as they are exported. */
   readonly parametersSha256: string;
   readonly rows: ExportedRows | null;
-  readonly standardization: { readonly isFolded: boolean; readonly moments: Moments | null };
+  readonly standardization: {
+    readonly isFolded: boolean;
+    /** Of several types by their names. */
+    readonly moments: Moments | MomentsOfTypes | null;
+  };
 }
+
+/** By type, of a model over several. */
+export type MomentsOfTypes = ReadonlyMap<string, Moments>;
 
 /** What rows a model over propagated features takes. */
 export interface ExportedRows {
@@ -143,10 +150,22 @@ function standardizationFacts(
   { isFolded, moments }: Exported['standardization'],
 ) {
   const isWanted = features.standardize === 'ON' && !isFolded;
+  const said = isWanted ? moments : null;
   return {
     standardized_features: isWanted,
-    feature_mean: isWanted && moments !== null ? [...moments.mean] : null,
-    feature_deviation: isWanted && moments !== null ? [...moments.deviation] : null,
+    feature_mean: valuesOf(said, ({ mean }) => mean),
+    feature_deviation: valuesOf(said, ({ deviation }) => deviation),
     folded_standardization: isFolded,
   };
+}
+
+/** A list of numbers; of several types one for each, by its name. */
+function valuesOf(
+  moments: Exported['standardization']['moments'],
+  of: (moments: Moments) => Float64Array,
+) {
+  if (moments === null) return null;
+  if (!(moments instanceof Map)) return [...of(moments as Moments)];
+  const ofTypes: MomentsOfTypes = moments;
+  return Object.fromEntries([...ofTypes].map(([type, own]) => [type, [...of(own)]]));
 }

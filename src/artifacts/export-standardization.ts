@@ -11,7 +11,7 @@ import {
 } from '../prepare/prepare.ts';
 import type { JobRecord } from '../records/job-record.ts';
 import { reads } from '../spec/spec-parts.ts';
-import type { ExportedRows } from './export-files.ts';
+import type { ExportedRows, MomentsOfTypes } from './export-files.ts';
 
 /** What an export says about standardised features, and a model that does without them. */
 
@@ -42,6 +42,18 @@ export async function momentsOf(
     rmSync(path, { force: true });
     return await readMoments(await features(), columns);
   }
+}
+
+/** Of the files of each type's rows, in the order of the model's types. */
+export async function momentsOfTypes(
+  { graph }: ModelOptions,
+  typeRows: readonly string[],
+): Promise<MomentsOfTypes> {
+  const found = new Map<string, Moments>();
+  for (const [at, { name, inDim }] of graph.types.entries()) {
+    found.set(name, await readMoments(typeRows[at] ?? '', inDim));
+  }
+  return found;
 }
 
 /** Null for models over blocks. */

@@ -5,7 +5,13 @@ import { makeFolder } from '../base/atomic-file.ts';
 import { GnndError, messageOf } from '../base/errors.ts';
 import { createLine } from '../base/line.ts';
 import { readRegular } from '../base/regular-file.ts';
-import { countsOf, dataOf, requireOneType } from '../datasets/ready-dataset.ts';
+import {
+  countsOf,
+  dataOf,
+  jobDataOf,
+  requireOneType,
+  requireReady,
+} from '../datasets/ready-dataset.ts';
 import { type CheckpointFile, type CheckpointKind, parametersOf } from '../files/checkpoint.ts';
 import type { CoreAddon, ModelOptions, PredictOptions } from '../native/contract.ts';
 import { nativeCodeOf } from '../native/load.ts';
@@ -18,6 +24,7 @@ import {
   type LoadedDataset,
   loadDataset,
   loadFeatures,
+  loadTypedRows,
   type Moments,
   type Propagations,
   type SharedTopology,
@@ -33,10 +40,15 @@ import { reads } from '../spec/spec-parts.ts';
 import type { Store } from '../store/store.ts';
 import { predict } from '../supervisor/supervisor.ts';
 import { corrupt, read, recordOfFile, type TrainedJob, trainedJob } from './checkpoint-record.ts';
-import { createLedger, type ExportPart, summaryParts } from './export-files.ts';
+import {
+  createLedger,
+  type ExportPart,
+  type MomentsOfTypes,
+  summaryParts,
+} from './export-files.ts';
 import { labelsOfSplit } from './export-labels.ts';
 import { checkpointFile, foldedCheckpoint } from './export-model.ts';
-import { checkFold, exportedRows, momentsOf } from './export-standardization.ts';
+import { checkFold, exportedRows, momentsOf, momentsOfTypes } from './export-standardization.ts';
 
 /** What a job left, as files to take away: its model, what it predicts, and what they are. */
 
@@ -95,6 +107,7 @@ export function createExport(options: ExportsOptions): Export {
     const { model } = file;
     if (request.foldStandardization) checkFold(found.job, model);
     const moments = await standardizationOf(options, found.job, model, { request, signal });
+    const ofTypes = await typedStandardization(options, found.job, model, signal);
     const exported =
       request.foldStandardization && moments !== null
         ? await read(found, request.kind, async (folder, kind) =>
@@ -122,7 +135,7 @@ export function createExport(options: ExportsOptions): Export {
     }
     const { foldStandardization: isFolded } = request;
     const { parametersSha256 } = exported;
-    const standardization = { isFolded, moments };
+    const standardization = { isFolded, moments: ofTypes ?? moments };
     const rows = await exportedRows(options.propagations, found.job, model);
     const said =
       prediction === null
@@ -172,6 +185,31 @@ async function standardizationOf(
   } catch (error) {
     signal.throwIfAborted();
     if (request.foldStandardization) throw error;
+    return null;
+  }
+}
+
+/** The same of several types, by their names; null where a job has one. */
+async function typedStandardization(
+  options: ExportsOptions,
+  job: JobRecord,
+  model: ModelOptions,
+  signal: AbortSignal,
+): Promise<MomentsOfTypes | null> {
+  const { effectiveSpec: spec, datasetDigest } = job;
+  const isTyped = reads(spec, 'relations');
+  if (!isTyped || spec.features.standardize === 'OFF') return null;
+  try {
+    const record = requireReady(options.store, spec.dataset);
+    await unchangedManifest(job, record);
+    const folder = options.featuresFolder;
+    const dataset = jobDataOf(record, spec);
+    const request = { dataset, datasetDigest, standardizedFolder: folder, derivedFolder: folder };
+    const task = exportTask(options, job, signal);
+    const { typeRows } = await loadTypedRows(options.witness, request, task);
+    return await momentsOfTypes(model, typeRows);
+  } catch {
+    signal.throwIfAborted();
     return null;
   }
 }

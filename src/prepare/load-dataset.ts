@@ -174,7 +174,7 @@ function hasTypes({ schema }: FeaturesRequest['dataset']): boolean {
 }
 
 /** The same of a dataset of several types: files of each type's rows, where they are derived. */
-async function loadTypedRows(
+export async function loadTypedRows(
   witness: DataWitness,
   request: FeaturesRequest & { readonly derivedFolder: string },
   task: LoadTask,

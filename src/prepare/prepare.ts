@@ -11,6 +11,7 @@ export {
   type LoadedDataset,
   loadDataset,
   loadFeatures,
+  loadTypedRows,
 } from './load-dataset.ts';
 export {
   graphKeyOf,

@@ -109,7 +109,7 @@ describe.each(Object.entries(models))('%s', (_, model) => {
 });
 
 test('rows of types are made once, and kept for jobs that read the same', async () => {
-  const folder = join(daemon.folder, 'state', 'cache');
+  const folder = join(daemon.folder, 'state', 'cache', 'features');
   const made = () => readdirSync(folder).filter((name) => /-(mean|standardized)\.npy$/.test(name));
   const before = made();
   // A mean for tags, and three types standardised.

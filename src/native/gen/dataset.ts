@@ -19,29 +19,6 @@ export interface DatasetCounts {
   readonly task: DatasetTask;
 }
 
-export interface DatasetLocation {
-  readonly folder: string;
-  readonly counts: DatasetCounts;
-  /** Empty: features.npy of the folder. */
-  readonly featuresPath: string;
-  /** Of a job over several types: those that it takes, its own type first, whose nodes and splits `counts` has. Without types: a graph of one. */
-  readonly schema: GraphSchema;
-  /** The file of each type's input rows; empty: features.npy of its folder. */
-  readonly typeRows: readonly string[];
-}
-
-export interface DatasetProblem {
-  readonly path: string;
-  readonly description: string;
-}
-
-export interface DatasetValidation {
-  /** The first ones. */
-  readonly problems: readonly DatasetProblem[];
-  /** All of them. */
-  readonly problemCount: number;
-}
-
 /** A type of nodes; counts as those of a graph of one type. */
 export interface NodeTypeCounts {
   readonly name: string;
@@ -70,6 +47,29 @@ export interface RelationCounts {
 export interface GraphSchema {
   readonly types: readonly NodeTypeCounts[];
   readonly relations: readonly RelationCounts[];
+}
+
+export interface DatasetLocation {
+  readonly folder: string;
+  readonly counts: DatasetCounts;
+  /** Empty: features.npy of the folder. */
+  readonly featuresPath: string;
+  /** Of a job over several types: those that it takes, its own type first, whose nodes and splits `counts` has. Without types: a graph of one. */
+  readonly schema: GraphSchema;
+  /** The file of each type's input rows; empty: features.npy of its folder. */
+  readonly typeRows: readonly string[];
+}
+
+export interface DatasetProblem {
+  readonly path: string;
+  readonly description: string;
+}
+
+export interface DatasetValidation {
+  /** The first ones. */
+  readonly problems: readonly DatasetProblem[];
+  /** All of them. */
+  readonly problemCount: number;
 }
 
 /** Input rows of a type without features: means over a relation. */

@@ -31,11 +31,7 @@ def module(facts: Mapping[str, Any], spec: Mapping[str, Any], parameters: Mappin
     made = modules.made(about, dropout=spec.get("model", {}).get("dropout", 0.0))
     _fill(made, parameters)
     if facts["standardized_features"]:
-        if facts["feature_mean"] is None:
-            raise GnndError(
-                "the job standardised features, and its dataset, which has their means, is gone; "
-                "job.state_dict() has the parameters"
-            )
+        _refuse_lost(facts)
         made = standardizing(made, facts["feature_mean"], facts["feature_deviation"])
     return _scored(made, spec, parameters)
 
@@ -66,15 +62,23 @@ def any_module(
 
 
 def _typed(make: Any, facts: Mapping[str, Any], spec: Any, parameters: Mapping[str, Any]) -> Any:
-    """A module over several types, of features as they were imported."""
-    if facts["standardized_features"]:
-        raise GnndError(
-            "the job standardised features of several types, whose means an export does not have; "
-            "job.state_dict() has the parameters"
-        )
+    """A module over several types, of rows as they were imported."""
     made = make(facts["model"], dropout=spec.get("model", {}).get("dropout", 0.0))
     made.fill(tensors(parameters))
+    if facts["standardized_features"]:
+        from gnnd.standardized import StandardizedTypes
+
+        _refuse_lost(facts)
+        made = StandardizedTypes(made, facts["feature_mean"], facts["feature_deviation"])
     return made.eval()
+
+
+def _refuse_lost(facts: Mapping[str, Any]) -> None:
+    if facts["feature_mean"] is None:
+        raise GnndError(
+            "the job standardised features, and its dataset, which has their means, is gone; "
+            "job.state_dict() has the parameters"
+        )
 
 
 def _fill(made: Any, parameters: Mapping[str, Any]) -> None:

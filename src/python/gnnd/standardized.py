@@ -8,6 +8,22 @@ import torch
 from torch import Tensor, nn
 
 
+class StandardizedTypes(nn.Module):  # type: ignore[misc]
+    """The same of rows by types: a mapping of lists each."""
+
+    def __init__(self, model: Any, mean: Any, deviation: Any) -> None:
+        super().__init__()
+        self.model = model
+        self.of = nn.ModuleDict(
+            {f"of_{key}": Standardized(nn.Identity(), mean[key], deviation[key]) for key in mean}
+        )
+
+    def forward(self, x: Any, *args: Any, **options: Any) -> Any:
+        """What `model` makes of the rows once they are standardised."""
+        rows = {key: self.of[f"of_{key}"](values) for key, values in x.items()}
+        return self.model(rows, *args, **options)
+
+
 class Standardized(nn.Module):  # type: ignore[misc]
     """`model` behind (x - mean) / deviation of every column, in double precision."""
 

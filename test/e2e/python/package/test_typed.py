@@ -82,6 +82,28 @@ class Types(unittest.TestCase):
             with self.assertRaisesRegex(gnnd.InvalidRequest, said):
                 call()
 
+    def test_are_learnt_with_fanouts_of_each_relation(self):
+        made = self.client.import_pyg(self.library(), self.name())
+        fanouts = {("author", "writes", "paper"): [2, 0], "*": [3, 3]}
+        model = gnnd.HGT(hidden=8, heads=2)
+        job = self.client.submit(made, model, fanouts=fanouts, epochs=2)
+        job.wait()
+        spec = job.spec
+        self.assertEqual(spec["relations"]["target"], "paper")
+        self.assertEqual(spec["relations"]["fanouts"], ["author__writes__paper=2/0"])
+        self.assertEqual(spec["sampling"]["fanouts"], [3, 3])
+        module = job.to_pyg()
+        data = self.library()
+        x = {"paper": data["paper"].x, "author": torch.zeros(4, 3)}
+        edges = {key: data[key].edge_index for key in data.edge_types}
+        self.assertEqual(tuple(module(x, edges).shape), (6, 2))
+        with self.assertRaisesRegex(
+            gnnd.InvalidRequest, r"relations\.fanouts\[0\].*mean author__w"
+        ):
+            self.client.submit(made, model, fanouts={"author__wrote__paper": [2, 2]})
+        with self.assertRaisesRegex(gnnd.InvalidRequest, "lists of one length"):
+            self.client.submit(made, model, fanouts={"author__writes__paper": [2], "*": [2, 2]})
+
     def test_say_what_cannot_be_taken(self):
         data = self.library()
         data["author", "writes", "paper"].edge_weight = torch.ones(3)
