@@ -39,6 +39,7 @@ import {
 } from './rules/training.ts';
 import { createSpecChecker } from './spec-checker.ts';
 import { specLeaves } from './spec-fields.ts';
+import { reads } from './spec-parts.ts';
 
 /** The spec with every default filled in, or everything that is wrong with it. */
 export type Resolution =
@@ -83,14 +84,22 @@ const rules: readonly Rule[] = [
  * Fills in every default and checks every field and every rule between fields. A resolved spec
  * resolves to itself. Violation paths are those of `proto/gnnd/v1/job_spec.proto`, from `spec`.
  */
-export function resolveJobSpec(input: JobSpecInput, context: ResolveContext): Resolution {
+export function resolveJobSpec(asked: JobSpecInput, context: ResolveContext): Resolution {
   const check = createSpecChecker();
+  const input = withModel(asked, context);
   const spec = resolveFields(check, input, ceilingsOf(input, context));
   for (const rule of rules) rule(spec, { check, given: input, context });
   // The rules leave nothing open.
   return check.violations.length === 0
     ? { ok: spec as JobSpec }
     : { violations: inOrder(check.violations) };
+}
+
+/** With a model over relations where the dataset has several types and no model is asked for. */
+function withModel(asked: JobSpecInput, { schema }: ResolveContext): JobSpecInput {
+  const isOpen = asked.model?.type === undefined && reads({ kind: asked.kind }, 'training');
+  if (schema == null || !isOpen) return asked;
+  return { ...asked, model: { ...asked.model, type: 'RSAGE' } };
 }
 
 /** Upper bounds that this host and other fields set; where those are wrong there is none. */

@@ -52,6 +52,13 @@ function wrong(spec: JobSpecInput, facts: ResolveContext = context) {
 }
 
 describe('a job over several types', () => {
+  it('has a model over relations unless one is asked for', () => {
+    expect(resolved({}, { model: {} }).model.type).toBe('RSAGE');
+    expect(wrong({ dataset: 'library', model: { type: 'GCN' } })).toEqual([
+      expect.stringMatching(/^spec\.model\.type: GCN: .*RSAGE, RGCN, HGT/),
+    ]);
+  });
+
   it('learns the type that has labels, along all relations, exactly and in float32', () => {
     const spec = resolved({});
     expect(spec.relations).toEqual({ target: 'paper', reverse: true, only: [], fanouts: [] });
