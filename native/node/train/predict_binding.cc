@@ -6,6 +6,7 @@
 #include "node/tables.h"
 #include "node/train/bindings.h"
 #include "node/train/predicted_nodes.h"
+#include "node/train/typed_input_files.h"
 #include "train/work/prediction_stream.h"
 #include "train/work/torch_work.h"
 
@@ -59,10 +60,12 @@ Result<std::unique_ptr<TorchWork>> RowsWorkOf(const PredictOptions& options) {
   return TorchWork::Create(rows);
 }
 
-Status Stream(TorchWork* work, const Dataset& dataset, const PredictOptions& options) {
+template <typename AnyDataset>
+Status Stream(TorchWork* work, const AnyDataset& dataset, const PredictOptions& options) {
+  const auto num_nodes = static_cast<uint32_t>(options.dataset.counts.num_nodes);
   PredictionRequest request;
   request.parameters = options.parameters.values;
-  request.nodes = GNND_VALUE(NodesOf(dataset, options.nodes, ""));
+  request.nodes = GNND_VALUE(NodesOf(dataset, num_nodes, options.nodes, ""));
   request.all_nodes = options.nodes == PredictedNodes::kAll;
   request.classes = options.model.out_dim;
   request.task = options.dataset.counts.task;
@@ -70,7 +73,19 @@ Status Stream(TorchWork* work, const Dataset& dataset, const PredictOptions& opt
   return StreamPredictions(work, request);
 }
 
+Status PredictTyped(const PredictOptions& options) {
+  const TypedInputFiles files =
+      GNND_VALUE(TypedInputFiles::Open(options.dataset, options.topology_fd));
+  TypedOptions typed = files.Options();
+  typed.own.model = options.model;
+  typed.own.threads = options.threads;
+  typed.own.eval_place = options.place;
+  std::unique_ptr<TorchWork> work = GNND_VALUE(TorchWork::Create(typed));
+  return Stream(work.get(), files.dataset, options);
+}
+
 Status Predict(const PredictOptions& options) {
+  if (TakesRelations(options.model.type)) return PredictTyped(options);
   Dataset dataset = GNND_VALUE(
       Dataset::Open(options.dataset.folder, options.dataset.counts, options.dataset.features_path));
   if (TakesRows(options.model.type)) {

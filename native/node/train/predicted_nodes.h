@@ -36,11 +36,13 @@ inline Result<std::vector<uint32_t>> ListedNodes(const std::string& path) {
 
 // The nodes to predict, ascending and distinct. `list` is a file of uint32 for kListed.
 // kDatasetCorrupt if it has a node that is not in the graph.
-inline Result<std::vector<uint32_t>> NodesOf(const Dataset& dataset, PredictedNodes which,
-                                             const std::string& list) {
+// `dataset` is a Dataset, or a TypedDataset whose type 0 has the nodes; `num_nodes` are of it.
+template <typename AnyDataset>
+Result<std::vector<uint32_t>> NodesOf(const AnyDataset& dataset, uint32_t num_nodes,
+                                      PredictedNodes which, const std::string& list) {
   std::vector<uint32_t> nodes;
   if (which == PredictedNodes::kAll) {
-    nodes.resize(dataset.num_nodes());
+    nodes.resize(num_nodes);
     std::iota(nodes.begin(), nodes.end(), 0U);
     return nodes;
   }
@@ -54,10 +56,10 @@ inline Result<std::vector<uint32_t>> NodesOf(const Dataset& dataset, PredictedNo
   }
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-  if (nodes.empty() || nodes.back() < dataset.num_nodes()) return nodes;
+  if (nodes.empty() || nodes.back() < num_nodes) return nodes;
   return Status(Code::kDatasetCorrupt, "node " + std::to_string(nodes.back()) +
                                            " to predict is not one of the graph's " +
-                                           std::to_string(dataset.num_nodes()));
+                                           std::to_string(num_nodes));
 }
 
 }  // namespace gnnd::node

@@ -10,7 +10,6 @@
 #include "core/feature/hot_order.h"
 #include "core/graph/npy.h"
 #include "core/graph/topology.h"
-#include "core/graph/typed_dataset.h"
 #include "node/core/sample_work.h"
 #include "node/opened_device.h"
 #include "node/tables.h"
@@ -18,6 +17,7 @@
 #include "node/train/link_files.h"
 #include "node/train/link_options.h"
 #include "node/train/predicted_nodes.h"
+#include "node/train/typed_input_files.h"
 #include "train/input/link_use.h"
 #include "train/layers/script_model.h"
 #include "train/work/torch_work.h"
@@ -227,16 +227,6 @@ TrainOptions TrainOptionsOf(const TrainerOptions& options, const Dataset& datase
   return train;
 }
 
-// Makes the Trainer predict, and evaluate nothing.
-Status PredictInstead(const PredictionOptions& prediction, const Dataset& dataset,
-                      TrainOptions* train) {
-  train->val_nodes = train->test_nodes = {};
-  train->predictions = prediction.place;
-  train->predicts_all = prediction.nodes == PredictedNodes::kAll;
-  train->predicted_nodes = GNND_VALUE(NodesOf(dataset, prediction.nodes, ListOf(prediction)));
-  return Status::Ok();
-}
-
 // Listed nodes and all nodes need a propagation of all nodes; a split is in that of its job.
 Result<RowsToPredict> RowsToPredictOf(const PredictionOptions& prediction,
                                       const DatasetCounts& counts) {
@@ -369,38 +359,38 @@ Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   return RunTrainerLoop(segment, options.executor, *work, options.prefetch);
 }
 
-NodeTargets TargetsOf(const TypedDataset& dataset) {
-  NodeTargets targets;
-  targets.task = dataset.schema().types[0].task;
-  targets.width = dataset.num_classes();
-  targets.labels = dataset.labels();
-  targets.label_bits = dataset.label_bits();
-  targets.values = dataset.targets();
-  return targets;
+// Makes the Trainer predict, and evaluate nothing; `dataset` as NodesOf has it.
+template <typename AnyDataset>
+Status PredictInstead(const TrainerOptions& options, const AnyDataset& dataset,
+                      TrainOptions* train) {
+  const PredictionOptions& prediction = options.prediction;
+  train->val_nodes = train->test_nodes = {};
+  train->predictions = prediction.place;
+  train->predicts_all = prediction.nodes == PredictedNodes::kAll;
+  const auto num_nodes = static_cast<uint32_t>(options.dataset.counts.num_nodes);
+  train->predicted_nodes =
+      GNND_VALUE(NodesOf(dataset, num_nodes, prediction.nodes, ListOf(prediction)));
+  return Status::Ok();
 }
 
 // Runs a Trainer of models over several types of nodes.
 Result<LoopEnd> RunTypedTrainer(const TrainerOptions& options) {
-  const DatasetLocation& at = options.dataset;
-  const TypedDataset dataset = GNND_VALUE(TypedDataset::Open(at.folder, at.schema, at.type_rows));
-  const Topology topology = GNND_VALUE(Topology::Attach(options.topology_fd, dataset));
+  const TypedInputFiles files =
+      GNND_VALUE(TypedInputFiles::Open(options.dataset, options.topology_fd));
+  const TypedDataset& dataset = files.dataset;
   Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kSlotsReadOnly));
-  TypedOptions typed;
-  typed.graph = topology.graph();
-  for (uint32_t type = 0; type < dataset.num_types(); ++type) {
-    typed.rows.push_back(dataset.rows(type));
-  }
+  const bool predicts = !options.prediction.place.folder.empty();
+  TypedOptions typed = files.Options();
   TrainOptions& own = typed.own;
   own.model = options.model;
   own.random_seed = options.random_seed.value;
   own.optimizer = options.optimizer;
   own.precision = options.precision;
   own.threads = options.threads;
-  own.features = typed.rows[0];
   own.features_on_disk = options.cache.features_on_disk;
-  own.targets = TargetsOf(dataset);
   const std::vector<float> weights =
-      WeightsOf(options.class_weighting, own.targets, dataset.train());
+      predicts ? std::vector<float>()
+               : WeightsOf(options.class_weighting, own.targets, dataset.train());
   own.targets.weights = weights;
   own.targets.decides = options.evaluation.decides;
   own.targets.ranks = segment.config().kept_bytes > 0;
@@ -408,6 +398,7 @@ Result<LoopEnd> RunTypedTrainer(const TrainerOptions& options) {
   own.test_nodes = dataset.test();
   // Descriptor 0 means that there is no scratch.
   if (options.evaluation.scratch_fd != 0) own.eval_place.fd = options.evaluation.scratch_fd;
+  if (predicts) GNND_TRY(PredictInstead(options, dataset, &own));
   std::unique_ptr<TorchWork> work = GNND_VALUE(TorchWork::Create(typed));
   return RunTrainerLoop(segment, options.executor, *work, options.prefetch);
 }
@@ -469,7 +460,7 @@ Result<LoopEnd> RunTrainer(const TrainerOptions& options) {
   train.device.device = opened.device.get();
   train.device.features_seen = tier.seen();
   train.host_features = tier.rows();
-  if (predicts) GNND_TRY(PredictInstead(options.prediction, dataset, &train));
+  if (predicts) GNND_TRY(PredictInstead(options, dataset, &train));
   HotOrder hot;
   const bool is_beside = train.history.config.cache_rows > 0;
   if (options.cache.rows > 0 || is_beside || tier.rows().num_rows() > 0) {

@@ -97,13 +97,16 @@ at::Tensor TypedLayers::RowsOf(uint32_t level, uint32_t type) const {
                 static_cast<int64_t>(columns));
 }
 
-Result<TypedPlan> TypedLayers::Plan(std::span<const uint32_t> nodes, const Alive& alive) {
+Result<TypedPlan> TypedLayers::Plan(const EvalWanted& wanted, const Alive& alive) {
   GNND_TRY(OpenScratch());
   TypedPlan plan;
-  if (nodes.empty()) return plan;
-  const uint32_t layers = model_.spec.num_layers;
+  if (wanted.nodes.empty() || wanted.layers.empty()) return plan;
+  const uint32_t layers = wanted.layers.back() + 1;
+  GNND_CHECK(layers <= model_.spec.num_layers);
+  plan.is_wanted.resize(layers);
+  for (const uint32_t layer : wanted.layers) plan.is_wanted[layer] = true;
   plan.sets.assign(uint64_t{layers} + 1, NodeSet(static_cast<uint32_t>(numbers_.end())));
-  for (const uint32_t node : nodes) plan.sets[layers].Add(node);
+  for (const uint32_t node : wanted.nodes) plan.sets[layers].Add(node);
   const Reach reach(input_.options.graph, numbers_, alive);
   for (uint32_t level = layers; level-- > 0;) {
     plan.sets[level] = plan.sets[uint64_t{level} + 1];
@@ -202,6 +205,20 @@ at::Tensor TypedLayers::Compute(uint32_t level, uint32_t type, std::span<const u
                           Gathered(RowTable(floats, model_.spec.hidden_dim), nodes));
 }
 
+// Gives the rows of those nodes of type 0 of a computed block that are wanted.
+Status TypedLayers::Give(const TypedPlan& plan, uint32_t level, std::span<const uint32_t> nodes,
+                         const float* values, const RowsConsumer& consume) {
+  const uint64_t columns = model_.spec.hidden_dim;
+  std::vector<uint32_t> wanted;
+  std::vector<float> rows;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!plan.sets.back().Has(nodes[i])) continue;
+    wanted.push_back(nodes[i]);
+    rows.insert(rows.end(), values + i * columns, values + (i + 1) * columns);
+  }
+  return wanted.empty() ? Status::Ok() : consume({level - 1, wanted, rows});
+}
+
 Status TypedLayers::Run(const TypedPlan& plan, uint32_t phase, uint32_t chunk,
                         std::span<const at::Tensor> parameters, const Alive& alive,
                         const RowsConsumer& consume, uint64_t* rows) {
@@ -229,6 +246,9 @@ Status TypedLayers::Run(const TypedPlan& plan, uint32_t phase, uint32_t chunk,
         status = consume({phase - 1, block, {values, block.size() * columns}});
       } else {
         ScatterRows(values, block, columns, Level(phase) + numbers_.begin(type) * columns);
+        if (phase > 0 && type == 0 && plan.is_wanted[phase - 1]) {
+          status = Give(plan, phase, block, values, consume);
+        }
       }
       begin = end;
     }

@@ -26,8 +26,9 @@
 namespace gnnd {
 
 struct TypedPlan {
-  std::vector<NodeSet> sets;  // [levels], of node numbers
-  uint64_t rows = 0;          // over all levels
+  std::vector<NodeSet> sets;    // [levels], of node numbers
+  std::vector<bool> is_wanted;  // by layer
+  uint64_t rows = 0;            // over all levels
   uint32_t chunk_nodes = 64;
   uint32_t chunks = 0;
 
@@ -40,9 +41,9 @@ class TypedLayers {
   // Borrows both.
   TypedLayers(const TypedInput& input, const Model& model);
 
-  // Plans how the last layer's rows of these nodes of type 0, ascending and distinct, are computed.
-  Result<TypedPlan> Plan(std::span<const uint32_t> nodes, const Alive& alive);
-  // Computes the rows of one chunk; `consume` takes those of the last layer.
+  // Plans how the wanted rows, of nodes of type 0, are computed.
+  Result<TypedPlan> Plan(const EvalWanted& wanted, const Alive& alive);
+  // Computes the rows of one chunk; `consume` takes those that are wanted.
   Status Run(const TypedPlan& plan, uint32_t phase, uint32_t chunk,
              std::span<const at::Tensor> parameters, const Alive& alive,
              const RowsConsumer& consume, uint64_t* rows);
@@ -61,6 +62,8 @@ class TypedLayers {
                     uint64_t begin) const;
   at::Tensor Gathered(const RowTable& table, std::span<const uint32_t> nodes);
   RelationInput InputOf(uint32_t relation, uint32_t level, std::span<const uint32_t> nodes);
+  Status Give(const TypedPlan& plan, uint32_t level, std::span<const uint32_t> nodes,
+              const float* values, const RowsConsumer& consume);
   at::Tensor Compute(uint32_t level, uint32_t type, std::span<const uint32_t> nodes,
                      std::span<const at::Tensor> parameters);
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/executor/prediction_files.h"
 #include "core/kernels/optimizer.h"
 #include "core/model/manifest.h"
 #include "train/evaluate/eval_outcome.h"
@@ -17,6 +18,7 @@
 #include "train/work/block_task.h"
 #include "train/work/compute_side.h"
 #include "train/work/guarded.h"
+#include "train/work/journaled_evaluation.h"
 #include "train/work/torch_work.h"
 
 // The one place that chooses the parts of a Trainer over several types of nodes, and these parts.
@@ -82,7 +84,10 @@ class TypedEvaluation final : public Evaluation {
 
   Result<EvalShape> Plan(EvalNodes nodes, const Alive& alive) override {
     std::optional<TypedPlan>& plan = plans_[static_cast<uint32_t>(nodes)];
-    if (!plan) plan = GNND_VALUE(layers_.Plan(base_.outcome->nodes(nodes), alive));
+    if (!plan) {
+      const EvalOutcome& outcome = *base_.outcome;
+      plan = GNND_VALUE(layers_.Plan({outcome.nodes(nodes), outcome.layers()}, alive));
+    }
     return EvalShape{plan->phases(), plan->chunks, plan->rows};
   }
 
@@ -131,7 +136,8 @@ class TypedLogits final : public NodeLogits {
       }
     }
     const auto constants = ViewsOf(base_.model.manifest, parameters, at::kCPU);
-    const TypedPlan plan = GNND_VALUE(layers_.Plan(nodes, alive));
+    const uint32_t last = base_.model.spec.num_layers - 1;
+    const TypedPlan plan = GNND_VALUE(layers_.Plan({nodes, std::span(&last, 1)}, alive));
     const auto take = [&](const LayerRows& rows) {
       return consume(rows.nodes, rows.values.data());
     };
@@ -153,14 +159,34 @@ class TypedLogits final : public NodeLogits {
   TypedLayers layers_;
 };
 
+// Evaluations of an inference go to files, and it trains on no batch.
+Status ChooseInference(TypedBase* base, WorkParts* parts) {
+  const TrainOptions& own = base->input.options.own;
+  RowOutputs outputs = GNND_VALUE(
+      OutputsOf(own.predictions.outputs, TaskOf(own.predictions.task), WidthsOf(own.model)));
+  const auto files = std::make_shared<PredictionFiles>(GNND_VALUE(PredictionFiles::Open(
+      own.predictions, {own.predicted_nodes, own.predicts_all}, std::move(outputs))));
+  base->outcome = std::make_unique<PredictedOutcome>(own.predicted_nodes, files);
+  parts->training = std::make_unique<NoTraining>();
+  parts->evaluation =
+      std::make_unique<JournaledEvaluation>(files, std::make_unique<TypedEvaluation>(base));
+  return Status::Ok();
+}
+
+void ChooseTraining(TypedBase* base, WorkParts* parts) {
+  const TrainOptions& own = base->input.options.own;
+  base->task = NodesOfBlocks(own.targets);
+  base->outcome = std::make_unique<CountedOutcome>(own);
+  parts->training = std::make_unique<TypedTraining>(base);
+  parts->evaluation = std::make_unique<TypedEvaluation>(base);
+}
+
 // Throws what torch throws.
 Result<std::unique_ptr<TorchWork>> Made(const TypedOptions& options) {
   UseOneInteropThread();
   const auto base =
       std::make_shared<TypedBase>(GNND_VALUE(TypedInput::Of(options)), options.own.model);
   TrainOptions& own = base->input.options.own;
-  base->task = NodesOfBlocks(own.targets);
-  base->outcome = std::make_unique<CountedOutcome>(own);
   WorkParts parts;
   parts.manifest = base->model.manifest;
   parts.optimizer = own.optimizer;
@@ -171,8 +197,11 @@ Result<std::unique_ptr<TorchWork>> Made(const TypedOptions& options) {
   parts.shared = base;
   parts.side = &base->side;
   parts.judging = std::make_unique<NodeJudging>(own.targets);
-  parts.training = std::make_unique<TypedTraining>(base.get());
-  parts.evaluation = std::make_unique<TypedEvaluation>(base.get());
+  if (own.predictions.folder.empty()) {
+    ChooseTraining(base.get(), &parts);
+  } else {
+    GNND_TRY(ChooseInference(base.get(), &parts));
+  }
   parts.prediction = std::make_unique<TypedLogits>(base.get());
   return std::make_unique<TorchWork>(std::move(parts));
 }
