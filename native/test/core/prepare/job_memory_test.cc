@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/graph/topology.h"
+#include "test/support/typed_files.h"
+
 namespace gnnd {
 namespace {
 
@@ -108,6 +111,24 @@ TEST_CASE("job memory: history keeps a row narrow where the layer gives it so") 
   spec.normalization = Normalization::kNone;
   spec.type = ModelType::kGat;
   CHECK(HistoryRowBytes(spec, Precision::kBfloat16) == 256);
+}
+
+TEST_CASE("a topology of several relations takes what was said, and at most a huge page more") {
+  const test::TempFolder folder;
+  const test::TypedFiles files =
+      test::TypedFiles::Of(test::RandomTypedGraph(2, {90'000, 40'000, 70'000}, 6, 30));
+  files.WriteTo(folder);
+  const Result<TypedDataset> dataset = TypedDataset::Open(folder.path(), files.schema());
+  REQUIRE(dataset.ok());
+  const Result<UniqueFd> fd = CreateTopology(*dataset);
+  REQUIRE(fd.ok());
+  const Result<Topology> topology = Topology::Attach(fd->get(), *dataset);
+  REQUIRE(topology.ok());
+  const uint64_t said = TopologyBytes(files.schema());
+  CHECK(said > uint64_t{8} << 20);
+  CHECK(topology->bytes() >= said);
+  // Tables, and up to 64 bytes before each array, come to little beside the last page.
+  CHECK(topology->bytes() <= said + (uint64_t{2} << 20) + 4096);
 }
 
 }  // namespace
