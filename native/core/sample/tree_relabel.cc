@@ -29,28 +29,4 @@ void TreeRelabel::Reserve(const uint32_t* nodes, uint32_t count, uint32_t more) 
   for (uint32_t i = 0; i < count; ++i) Find(trees_[i], nodes[i], i);
 }
 
-// The local id of a node among the first `count`; where it is none of them, it becomes `count`.
-uint32_t TreeRelabel::Find(uint32_t tree, uint32_t id, uint32_t count) {
-  Entry* const entries = entries_.data();
-  const auto base = static_cast<uint32_t>(base_);
-  uint64_t slot = Slot(tree, id);
-  uint32_t local = entries[slot].tag - base;
-  while (local < count && (entries[slot].id != id || entries[slot].tree != tree)) {
-    slot = (slot + 1) & (capacity_ - 1);
-    local = entries[slot].tag - base;
-  }
-  if (local < count) return local;
-  entries[slot] = Entry{id, tree, base + count};
-  return count;
-}
-
-uint32_t TreeRelabel::Insert(uint32_t tree, uint32_t id, uint32_t* nodes, uint32_t* count) {
-  const uint32_t local = Find(tree, id, *count);
-  if (local < *count) return local;
-  nodes[local] = id;
-  trees_[local] = tree;
-  ++*count;
-  return local;
-}
-
 }  // namespace gnnd

@@ -28,7 +28,14 @@ class TreeRelabel {
 
   // The local id of a node of a tree. An unseen one is appended to nodes[0 .. *count), for which
   // Reserve has made room.
-  uint32_t Insert(uint32_t tree, uint32_t id, uint32_t* nodes, uint32_t* count);
+  uint32_t Insert(uint32_t tree, uint32_t id, uint32_t* nodes, uint32_t* count) {
+    const uint32_t local = Find(tree, id, *count);
+    if (local < *count) return local;
+    nodes[local] = id;
+    trees_[local] = tree;
+    ++*count;
+    return local;
+  }
 
   // The tree of a node of the present batch, by its local id.
   uint32_t tree(uint32_t local) const { return trees_[local]; }
@@ -51,7 +58,21 @@ class TreeRelabel {
     return ((uint64_t{tree} << 32 | id) * kGolden) >> shift_;
   }
   void SetCapacity(uint64_t capacity);
-  uint32_t Find(uint32_t tree, uint32_t id, uint32_t count);
+
+  // The local id of a node among the first `count`; where it is none of them, it becomes `count`.
+  uint32_t Find(uint32_t tree, uint32_t id, uint32_t count) {
+    Entry* const entries = entries_.data();
+    const auto base = static_cast<uint32_t>(base_);
+    uint64_t slot = Slot(tree, id);
+    uint32_t local = entries[slot].tag - base;
+    while (local < count && (entries[slot].id != id || entries[slot].tree != tree)) {
+      slot = (slot + 1) & (capacity_ - 1);
+      local = entries[slot].tag - base;
+    }
+    if (local < count) return local;
+    entries[slot] = Entry{id, tree, base + count};
+    return count;
+  }
 
   HugeArray<Entry> entries_;
   uint64_t capacity_ = 0;  // a power of two, at least twice the nodes in the table
