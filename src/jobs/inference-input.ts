@@ -147,8 +147,10 @@ function datasetProblem(
   const found = store.getDataset(dataset);
   // The rows that it was trained on are the model's whatever their columns are called.
   if (found?.state !== 'READY' || found.digest === datasetDigest) return [];
-  // The check of the spec says so.
-  if (found.schema !== null) return [];
+  if (found.schema !== null) {
+    const description = `${show(dataset)}: has several types; expected the one it was trained on`;
+    return [{ path: 'spec.dataset', description }];
+  }
   const names = featureNamesOf(found.path);
   const has = `has ${found.numFeatures} features, the model takes ${inDim}`;
   const counted = found.numFeatures === inDim ? null : has;

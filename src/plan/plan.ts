@@ -38,7 +38,7 @@ export type {
   SegmentRequest,
   SizesAddon,
 } from './plan-kind.ts';
-export { namesOf } from './relation-blocks.ts';
+export { namesOf, relationBlocks } from './relation-blocks.ts';
 export { type RowPlanFacts, type RowSpec, rowPlanOf, rows, rowsOfLinks } from './rows.ts';
 export { trainBlocks, trialSegment } from './train-blocks.ts';
 export { trainLinkRows } from './train-link-rows.ts';

@@ -29,7 +29,8 @@ export interface Completed {
 
 /** Groups that the model's own job has decided. */
 const inherited = [
-  ...(['task', 'links', 'model', 'sampling', 'features', 'propagation', 'training'] as const),
+  ...(['task', 'links', 'model', 'relations', 'sampling'] as const),
+  ...(['features', 'propagation', 'training'] as const),
 ];
 /** Groups that an inference has no use for. */
 const useless = ['cache', 'placement', 'queue'] as const;
@@ -60,14 +61,16 @@ export function completeInference(given: JobSpecInput, trained: TrainedFacts): C
 }
 
 function decidedBefore(given: JobSpecInput, spec: JobSpecInput): JobSpecInput {
-  const { task, links, model, sampling, features, evaluation } = spec;
+  const { task, links, model, relations, sampling, features, evaluation } = spec;
   const method = given.evaluation?.method ?? evaluation?.method;
+  const type = model?.type;
   const ownFanouts = given.evaluation?.fanouts ?? [];
   const isSame = method === evaluation?.method && ownFanouts.length === 0;
   return {
     dataset: given.dataset === undefined || given.dataset === '' ? spec.dataset : given.dataset,
     // What a checkpoint's spec says of links that it has not learnt says nothing.
     ...(reads({ task }, 'links') ? { task, links } : { task }),
+    ...(type !== undefined && reads({ model: { type } }, 'relations') ? { relations } : {}),
     ...{ model, sampling, features, propagation: asGiven(spec.propagation ?? {}) },
     // There is no batch, and nothing is stopped early that has no epochs.
     cache: { ratio: 0, standbyRatio: 0 },

@@ -11,6 +11,7 @@ import {
   type PlanKind,
   type RowPlanFacts,
   type RowSpec,
+  relationBlocks,
   rowPlanOf,
   rows,
   rowsOfLinks,
@@ -109,6 +110,10 @@ function trainingOnRelations(schema: GraphSchema): Kind {
   return { plan, schedule: trainBlocksSchedule, attempt };
 }
 
+function inferringOnRelations(schema: GraphSchema): Kind {
+  return inferring(relationBlocks(schema), (context) => new Blocks(context));
+}
+
 /**
  * Attempts, crews, plans and the scheduler ask the work; nothing else asks what a job does. The
  * schema is that of the dataset as the job takes it.
@@ -134,7 +139,9 @@ function chosen(
   schema: GraphSchema,
 ): Kind {
   if (kind === 'LOAD') return lending;
-  if (reads({ model }, 'relations')) return trainingOnRelations(schema);
+  if (reads({ model }, 'relations')) {
+    return reads({ kind }, 'training') ? trainingOnRelations(schema) : inferringOnRelations(schema);
+  }
   const isOnRows = reads({ model }, 'propagation');
   const isOfLinks = reads({ kind, task }, 'links');
   if (!reads({ kind }, 'training')) {

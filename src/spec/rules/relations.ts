@@ -67,7 +67,7 @@ function refuseMissing(spec: SpecDraft, { check, given }: RuleFacts): void {
     if (check.failed(`spec.${path}`)) return;
     check.violate(`spec.${path}`, `${value}: not with several types yet; expected ${expected}`);
   };
-  if (!reads({ kind }, 'training')) refuse('kind', kind, 'TRAINING');
+  if (kind === 'LOAD') refuse('kind', kind, 'TRAINING or INFERENCE');
   if (!reads({ task }, 'labels')) refuse('task', task, 'NODES');
   if (sampling.expansion !== 'ALL') refuse('sampling.expansion', sampling.expansion, 'ALL');
   if (given.cache?.ratio !== undefined && cache.ratio > 0) refuse('cache.ratio', cache.ratio, '0');
