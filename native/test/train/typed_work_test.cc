@@ -162,13 +162,13 @@ struct Trainer {
 
 constexpr ModelType kTypes[] = {ModelType::kRsage, ModelType::kRgcn, ModelType::kHgt};
 
-TEST_CASE("models over relations learn what only another type of nodes knows") {
-  const Hubs data(5);
+void Learns(const Hubs& data, Expansion expansion) {
   for (const ModelType type : kTypes) {
     CAPTURE(KindOf(type).name);
     Trainer trainer(data.Options(type));
     SamplerOptions sampler;
     sampler.fanouts = {4, 4};
+    sampler.expansion = expansion;
     TypedBatches batches(data.graph.view(), sampler, 50);
     for (uint32_t epoch = 0; epoch < 20; ++epoch) {
       for (uint32_t batch = 0; batch < 4; ++batch) {
@@ -181,6 +181,14 @@ TEST_CASE("models over relations learn what only another type of nodes knows") {
     CHECK(report.test_nodes == data.test.size());
     CHECK(static_cast<double>(report.test_correct) > 0.9 * static_cast<double>(report.test_nodes));
   }
+}
+
+TEST_CASE("models over relations learn what only another type of nodes knows") {
+  Learns(Hubs(5), Expansion::kAll);
+}
+
+TEST_CASE("models over relations learn from batches in which each node has one row") {
+  Learns(Hubs(9), Expansion::kNew);
 }
 
 TEST_CASE("exact rows are those of a batch with whole neighbourhoods") {

@@ -62,14 +62,13 @@ function refuseOneType(
 
 /** What several types do not do yet; what is left open becomes what they do. */
 function refuseMissing(spec: SpecDraft, { check, given }: RuleFacts): void {
-  const { kind, task, cache, training, evaluation, sampling } = spec;
+  const { kind, task, cache, training, evaluation } = spec;
   const refuse = (path: string, value: unknown, expected: string) => {
     if (check.failed(`spec.${path}`)) return;
     check.violate(`spec.${path}`, `${value}: not with several types yet; expected ${expected}`);
   };
   if (kind === 'LOAD') refuse('kind', kind, 'TRAINING or INFERENCE');
   if (!reads({ task }, 'labels')) refuse('task', task, 'NODES');
-  if (sampling.expansion !== 'ALL') refuse('sampling.expansion', sampling.expansion, 'ALL');
   if (given.cache?.ratio !== undefined && cache.ratio > 0) refuse('cache.ratio', cache.ratio, '0');
   const { standbyRatio } = cache;
   if (given.cache?.standbyRatio !== undefined && standbyRatio > 0) {

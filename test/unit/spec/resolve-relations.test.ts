@@ -149,10 +149,6 @@ describe('a job over several types', () => {
       { sampling: { algorithm: 'LABOR' } },
       'spec.sampling.algorithm: LABOR: RSAGE needs KHOP_UNIFORM',
     ],
-    [
-      { sampling: { expansion: 'NEW' } },
-      'spec.sampling.expansion: NEW: not with several types yet; expected ALL',
-    ],
     [{ cache: { ratio: 0.5 } }, 'spec.cache.ratio: 0.5: not with several types yet; expected 0'],
     [
       { training: { precision: 'BFLOAT16' } },
