@@ -5,10 +5,11 @@
 //                                 [--without REGEX] [--epochs 10] [--set path=value ...]
 //
 // Two layers of 128, fanouts 10 and 10, everything else by default. The reference
-// (bench/accuracy/typed_reference.py) samples alike, as often over all nodes, and has trainable rows
-// where a type has no features. Both are judged by the test at the epoch of the best validation,
-// means over random seeds 1 to N. Datasets are folders of several types in $GNND_DATASETS; relations
-// whose name matches --without take no part. One JSON line a row in build/bench/typed-accuracy.jsonl.
+// (bench/accuracy/typed_reference.py) samples alike, as often over all nodes, and has trainable
+// rows where a type has no features. Both are judged by the test at the epoch of the best
+// validation, means over random seeds 1 to N. Datasets are folders of several types in
+// $GNND_DATASETS; relations whose name matches --without take no part. One JSON line a row in
+// build/bench/typed-accuracy.jsonl.
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';

@@ -15,9 +15,8 @@
 #include "node/tables.h"
 #include "node/train/bindings.h"
 #include "node/train/link_files.h"
-#include "node/train/link_options.h"
 #include "node/train/predicted_nodes.h"
-#include "node/train/typed_input_files.h"
+#include "node/train/trainer_options.h"
 #include "train/input/link_use.h"
 #include "train/layers/script_model.h"
 #include "train/work/torch_work.h"
@@ -25,157 +24,6 @@
 // The life of a Trainer.
 
 namespace gnnd::node {
-
-template <>
-inline constexpr auto kTable<ScheduleOptions> = Extending(
-    kLrScheduleSpec, "ScheduleOptions", Field{"stepsPerEpoch", &ScheduleOptions::steps_per_epoch},
-    Field{"epochs", &ScheduleOptions::epochs, "Of the job."});
-
-template <>
-inline constexpr auto kTable<OptimizerOptions> =
-    Extending(kOptimizerSpec, "OptimizerOptions", Field{"schedule", &OptimizerOptions::schedule});
-
-struct EvaluationOptions {
-  int scratch_fd = 0;
-  bool sampled = false;
-  SamplingOptions sampling;
-  Metric decides = Metric::kAccuracy;
-};
-
-template <>
-inline constexpr auto kTable<EvaluationOptions> =
-    StructOf("EvaluationOptions",
-             Field{"scratchFd", &EvaluationOptions::scratch_fd,
-                   "Receives hidden rows of exact evaluations; 0: there are none."},
-             Field{"sampled", &EvaluationOptions::sampled},
-             Field{"sampling", &EvaluationOptions::sampling,
-                   "Used for sampled evaluations only; batchSize is not."},
-             Field{"decides", &EvaluationOptions::decides,
-                   "Decides which parameters are the best, and on an early stop."});
-
-template <>
-inline constexpr auto kNames<RowTier> = NamesOf<RowTier>(
-    "RowReadTier",
-    {{"HOST", RowTier::kHost}, {"DISK", RowTier::kDisk}, {"DEVICE", RowTier::kDevice}});
-
-template <>
-inline constexpr auto kNames<DeviceSplits> = NamesOf<DeviceSplits>(
-    "DeviceRowSplits", {{"ALL", DeviceSplits::kAll}, {"TRAIN", DeviceSplits::kTrain}});
-
-// Options of jobs whose batches are rows.
-struct RowOptions {
-  std::string folder;
-  uint32_t chunk = 1;
-  RowTier tier = RowTier::kHost;
-  DeviceSplits device_splits = DeviceSplits::kAll;
-};
-
-template <>
-inline constexpr auto kTable<RowOptions> = StructOf(
-    "RowOptions",
-    Field{"folder", &RowOptions::folder, "Of a propagation's row files; empty: of blocks."},
-    Field{"chunk", &RowOptions::chunk, "Rows that stay together in an epoch's order."},
-    Field{"tier", &RowOptions::tier, "Where they are read; decides no bit."},
-    Field{"deviceSplits", &RowOptions::device_splits,
-          "What a device holds, where that is the tier."});
-
-template <>
-inline constexpr auto kNames<OutputKind> =
-    NamesOf<OutputKind>("OutputKind", {{"PREDICTIONS", OutputKind::kPredictions},
-                                       {"LOGITS", OutputKind::kLogits},
-                                       {"PROBABILITIES", OutputKind::kProbabilities},
-                                       {"EMBEDDINGS", OutputKind::kEmbeddings}});
-
-template <>
-inline constexpr auto kTable<OutputChoice> = StructOf(
-    "OutputChoice", "A file of an inference.", Field{"kind", &OutputChoice::kind},
-    Field{"layer", &OutputChoice::layer, "Whose rows it is made of; 0: nearest the features."});
-
-template <>
-inline constexpr auto kNames<LinkAsks> =
-    NamesOf<LinkAsks>("LinkAsks", {{"NOTHING", LinkAsks::kNothing},
-                                   {"SCORES", LinkAsks::kScores},
-                                   {"NEAREST", LinkAsks::kNearest}});
-
-// What is asked of a head; the nodes of it are in files of the inference's folder.
-struct QuestionOptions {
-  LinkQuestion own;
-  bool among = false;
-};
-
-template <>
-inline constexpr auto kTable<QuestionOptions> = StructOf(
-    "QuestionOptions", "What is asked of the head of a model of links.",
-    Field{"asks", [](auto& options) -> auto& { return options.own.asks; },
-          "SCORES: of the pairs in pairs.npy in the folder."},
-    Field{"k", [](auto& options) -> auto& { return options.own.k; }, "NEAREST: so many each."},
-    Field{"among", &QuestionOptions::among,
-          "NEAREST: whether they are of the nodes in among.npy in the folder; else of all."},
-    Field{"withKnown", [](auto& options) -> auto& { return options.own.with_known; },
-          "NEAREST: whether those that it is linked to already are among them."});
-
-// Options of inference: the nodes that its Trainers predict instead of evaluating.
-struct PredictionOptions {
-  PredictionPlace place;
-  PredictedNodes nodes = PredictedNodes::kAll;
-  QuestionOptions question;
-};
-
-template <>
-inline constexpr auto kTable<PredictionOptions> = StructOf(
-    "PredictionOptions",
-    Field{"folder", [](auto& options) -> auto& { return options.place.folder; },
-          "Of native/core/executor/chunk_files.h; empty: nothing is predicted."},
-    Field{"task", [](auto& options) -> auto& { return options.place.task; }, "Of the model."},
-    Field{"nodes", &PredictionOptions::nodes, "LISTED: those of targets.npy in the folder."},
-    Field{"outputs", [](auto& options) -> auto& { return options.place.outputs; }},
-    Field{"question", &PredictionOptions::question});
-
-// Options of a Trainer's history, besides the memory that Trainers share.
-struct HistoryOptions {
-  HistoryConfig own;
-  uint32_t levels = 0;
-  double p_grad = 0;
-};
-
-template <>
-inline constexpr auto kTable<HistoryOptions> = StructOf(
-    "HistoryOptions",
-    Field{"own", &HistoryOptions::own, "Where the segment has none: of the Trainer's own."},
-    Field{"levels", &HistoryOptions::levels, "Bit l: rows that layer l gives are kept."},
-    Field{"gradientShare", &HistoryOptions::p_grad, "p_grad."});
-
-template <>
-inline constexpr auto kTable<ClassWeighting> =
-    StructOf("ClassWeighting", "Of losses, by class or label.",
-             Field{"weights", &ClassWeighting::weights, "One each; none: 1."},
-             Field{"balanced", &ClassWeighting::balanced, "By how many training nodes have it."});
-
-struct TrainerOptions : ExecutorOptions {
-  ModelOptions model;
-  OptimizerOptions optimizer;
-  Precision precision = Precision::kFloat32;
-  uint32_t threads = 1;
-  bool prefetch = false;
-  EvaluationOptions evaluation;
-  RowOptions rows;
-  PredictionOptions prediction;
-  HistoryOptions history;
-  ClassWeighting class_weighting;
-  LinkTrainingOptions links;
-};
-
-template <>
-inline constexpr auto kTable<TrainerOptions> = Extending(
-    kTable<ExecutorOptions>.fields, "TrainerOptions", Field{"model", &TrainerOptions::model},
-    Field{"optimizer", &TrainerOptions::optimizer}, Field{"precision", &TrainerOptions::precision},
-    Field{"threads", &TrainerOptions::threads},
-    Field{"prefetch", &TrainerOptions::prefetch,
-          "Extract the next batch while the present one is computed."},
-    Field{"evaluation", &TrainerOptions::evaluation}, Field{"rows", &TrainerOptions::rows},
-    Field{"prediction", &TrainerOptions::prediction}, Field{"history", &TrainerOptions::history},
-    Field{"classWeighting", &TrainerOptions::class_weighting},
-    Field{"links", &TrainerOptions::links});
 
 struct ProbeOptions {
   ModelOptions model;
@@ -194,10 +42,6 @@ namespace {
 ScriptOptions ScriptOf(const ModelOptions& model, bool weighted) {
   return {model.script.path, model.script.sha256, model.num_layers,
           model.in_dim,      model.out_dim,       weighted};
-}
-
-std::string ListOf(const PredictionOptions& prediction) {
-  return prediction.place.folder + "/targets.npy";
 }
 
 // The options of the Trainer's computation, from an opened dataset.
@@ -356,50 +200,6 @@ Result<LoopEnd> RunRowTrainer(const TrainerOptions& options) {
   // Descriptor 0 means that there is no scratch.
   if (options.evaluation.scratch_fd != 0) rows.scratch_fd = options.evaluation.scratch_fd;
   std::unique_ptr<TorchWork> work = GNND_VALUE(TorchWork::Create(rows));
-  return RunTrainerLoop(segment, options.executor, *work, options.prefetch);
-}
-
-// Makes the Trainer predict, and evaluate nothing; `dataset` as NodesOf has it.
-template <typename AnyDataset>
-Status PredictInstead(const TrainerOptions& options, const AnyDataset& dataset,
-                      TrainOptions* train) {
-  const PredictionOptions& prediction = options.prediction;
-  train->val_nodes = train->test_nodes = {};
-  train->predictions = prediction.place;
-  train->predicts_all = prediction.nodes == PredictedNodes::kAll;
-  const auto num_nodes = static_cast<uint32_t>(options.dataset.counts.num_nodes);
-  train->predicted_nodes =
-      GNND_VALUE(NodesOf(dataset, num_nodes, prediction.nodes, ListOf(prediction)));
-  return Status::Ok();
-}
-
-// Runs a Trainer of models over several types of nodes.
-Result<LoopEnd> RunTypedTrainer(const TrainerOptions& options) {
-  const TypedInputFiles files =
-      GNND_VALUE(TypedInputFiles::Open(options.dataset, options.topology_fd));
-  const TypedDataset& dataset = files.dataset;
-  Segment segment = GNND_VALUE(Segment::Attach(options.segment_fd, Access::kSlotsReadOnly));
-  const bool predicts = !options.prediction.place.folder.empty();
-  TypedOptions typed = files.Options();
-  TrainOptions& own = typed.own;
-  own.model = options.model;
-  own.random_seed = options.random_seed.value;
-  own.optimizer = options.optimizer;
-  own.precision = options.precision;
-  own.threads = options.threads;
-  own.features_on_disk = options.cache.features_on_disk;
-  const std::vector<float> weights =
-      predicts ? std::vector<float>()
-               : WeightsOf(options.class_weighting, own.targets, dataset.train());
-  own.targets.weights = weights;
-  own.targets.decides = options.evaluation.decides;
-  own.targets.ranks = segment.config().kept_bytes > 0;
-  own.val_nodes = dataset.val();
-  own.test_nodes = dataset.test();
-  // Descriptor 0 means that there is no scratch.
-  if (options.evaluation.scratch_fd != 0) own.eval_place.fd = options.evaluation.scratch_fd;
-  if (predicts) GNND_TRY(PredictInstead(options, dataset, &own));
-  std::unique_ptr<TorchWork> work = GNND_VALUE(TorchWork::Create(typed));
   return RunTrainerLoop(segment, options.executor, *work, options.prefetch);
 }
 
