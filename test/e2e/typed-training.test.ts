@@ -62,6 +62,8 @@ function shop(): Files {
     'nodes/user/features.npy': npy('float32', [users, classes], tastes),
     'edges/user__likes__item.npy': pairs(...edges(users, 3)),
     'edges/tag__describes__item.npy': pairs(...edges(tags, 2)),
+    // Along which most evaluated items have no edge.
+    'edges/item__replaces__item.npy': pairs([0, 4]),
   };
 }
 
@@ -136,7 +138,7 @@ test('gnnctl shows what takes part, and writes a job file', async () => {
   expect(shown).toMatch(/Relations +all; tag__describes__item=2\/1/);
   expect(await lines('job', 'plan', 'shown', '-o', 'table')).toMatch(/Slot size/);
   const file = await lines('init', 'shop', '--file', '-');
-  expect(file).toMatch(/A job on shop: 312 nodes of 3 types, [\d,]+ edges of 4 relations/);
+  expect(file).toMatch(/A job on shop: 312 nodes of 3 types, [\d,]+ edges of 6 relations/);
   expect(file).toMatch(/type: RSAGE/);
   expect(file).toMatch(/target: item/);
 });

@@ -196,7 +196,10 @@ at::Tensor TypedLayers::Compute(uint32_t level, uint32_t type, std::span<const u
   std::vector<RelationInput> relations;
   const GraphView& graph = input_.options.graph;
   for (uint32_t r = 0; r < graph.relations.size(); ++r) {
-    if (graph.relations[r].dst_type == type) relations.push_back(InputOf(r, level - 1, nodes));
+    if (graph.relations[r].dst_type != type) continue;
+    // As in a sample, a relation along which these rows have no edge takes no part.
+    RelationInput input = InputOf(r, level - 1, nodes);
+    if (!input.block.src.empty()) relations.push_back(std::move(input));
   }
   const at::Tensor all = RowsOf(level - 1, type);
   const std::span<const float> floats(all.const_data_ptr<float>(),
