@@ -16,7 +16,7 @@ test('takes a graph of other libraries for what it is', (context) =>
 test('takes graphs as people have them, and names what is wrong with them', (context) =>
   unittest(context, ['test_found'], { withLibraries: true }));
 
-test('takes graphs of several types, and learns from them', (context) =>
+test('takes graphs of several types, learns from them, and gives their modules', (context) =>
   unittest(context, ['test_typed'], { withLibraries: true }));
 
 test('has one digest of a random graph, whichever way it comes in', (context) =>

@@ -104,6 +104,43 @@ class Types(unittest.TestCase):
         with self.assertRaisesRegex(gnnd.InvalidRequest, "lists of one length"):
             self.client.submit(made, model, fanouts={"author__writes__paper": [2], "*": [2, 2]})
 
+    def test_train_models_that_torch_geometric_computes(self):
+        random = torch.Generator().manual_seed(3)
+        data, papers, authors = HeteroData(), 120, 30
+        data["paper"].x = torch.randn(papers, 3, generator=random)
+        data["paper"].y = torch.arange(papers) % 3
+        data["author"].x = torch.randn(authors, 5, generator=random)
+        for part, name in enumerate(("train_mask", "val_mask", "test_mask")):
+            data["paper"][name] = torch.arange(papers) // 3 % 3 == part
+        drawn = [torch.randint(n, (300,), generator=random) for n in (authors, papers, papers)]
+        data["author", "writes", "paper"].edge_index = torch.stack(drawn[:2])
+        data["paper", "cites", "paper"].edge_index = torch.stack(drawn[1:])
+        made = self.client.import_pyg(data, self.name())
+        edges = {
+            name: data[tuple(found.reverse_of.split("__"))].edge_index.flip(0)
+            if found.reverse_of
+            else data[name].edge_index
+            for name, found in made.relations.items()
+        }
+        self.assertEqual(len(edges), 4)
+        mask = data["paper"].test_mask
+        for model, standardize in (
+            (gnnd.RSAGE(hidden=8, normalization="LAYER"), "OFF"),
+            (gnnd.RGCN(hidden=8, bases=2, residual=True), "ON"),
+            (gnnd.HGT(hidden=8, heads=2), "OFF"),
+        ):
+            options = {"fanouts": [4, 4], "epochs": 4, "batch_size": 8, "standardize": standardize}
+            job = self.client.submit(made.id, model, **options)
+            job.wait()
+            module = job.to_pyg()
+            with torch.no_grad():
+                logits = module(data.x_dict, edges)
+            self.assertEqual(logits.shape, (papers, 3))
+            right = (logits.argmax(1) == data["paper"].y)[mask].sum().item()
+            # Rounding may turn one that is nearly even.
+            told = job.result.test_accuracy_best * mask.sum().item()
+            self.assertLessEqual(abs(right - told), 1.01, model)
+
     def test_say_what_cannot_be_taken(self):
         data = self.library()
         data["author", "writes", "paper"].edge_weight = torch.ones(3)
