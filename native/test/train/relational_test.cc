@@ -262,9 +262,11 @@ TEST_CASE("layers by parts over whole matrices give the logits of the sample wit
           const BlockView& block = sample.block(b);
           if (block.hop + 1 + layer != layers || block.dst_type != t) continue;
           count = block.num_dst;
-          if (!needs.Takes(layer, block.relation) || block.src.empty()) continue;
-          relations.push_back({block.relation, block, rows[block.src_type]});
-          relations.back().block.num_src = static_cast<uint32_t>(rows[block.src_type].size(0));
+          if (!needs.Takes(layer, block.relation)) continue;
+          // Of a relation without edges nothing is read.
+          const at::Tensor x = block.src.empty() ? at::Tensor() : rows[block.src_type];
+          relations.push_back({block.relation, block, x});
+          if (x.defined()) relations.back().block.num_src = static_cast<uint32_t>(x.size(0));
         }
         const RelationalContext context{.model = fixture.model,
                                         .layer = layer,

@@ -191,7 +191,12 @@ at::Tensor ProjectInput(const RelationalContext& context, const at::Tensor& x) {
 
 at::Tensor ForwardRelations(const RelationalContext& context,
                             std::span<const RelationInput> relations, const at::Tensor& own) {
-  return ComputeLayer(context, relations, own, nullptr);
+  // Where no row has an edge the sources may be no rows at all.
+  std::vector<RelationInput> with_edges;
+  for (const RelationInput& relation : relations) {
+    if (!relation.block.src.empty()) with_edges.push_back(relation);
+  }
+  return ComputeLayer(context, with_edges, own, nullptr);
 }
 
 at::Tensor ForwardTyped(const Model& model, std::span<const at::Tensor> parameters,

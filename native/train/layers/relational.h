@@ -25,8 +25,8 @@ at::Tensor ProjectInput(const RelationalContext& context, const at::Tensor& x);
 // The type's rows at level layer + 1, [num_dst, hidden_dim], after normalisation, activation and
 // dropout; behind the last layer the logits, [num_dst, out_dim], of type 0. `relations` lead to the
 // type, in rising order, each at most once; those that the layer does not take are left out
-// (RelationNeeds), and those along which no row has an edge may be. `own`: the rows themselves,
-// [num_dst, hidden_dim].
+// (RelationNeeds). Of those along which no row has an edge `x` is not read. `own`: the rows
+// themselves, [num_dst, hidden_dim].
 at::Tensor ForwardRelations(const RelationalContext& context,
                             std::span<const RelationInput> relations, const at::Tensor& own);
 
