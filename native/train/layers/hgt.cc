@@ -26,6 +26,39 @@ at::Tensor ThroughRelation(const RelationLayer& layer, const at::Tensor& x,
   return Affine(input, layer.workspace());
 }
 
+// The relation with the rows that its edges name alone, where these are at most half of them: each
+// is multiplied by two matrices. A batch's relations share the rows of a type, and few name most.
+RelationInput Named(const RelationInput& relation, Workspace* workspace) {
+  const BlockView& block = relation.block;
+  auto* const place = workspace->Get<uint32_t>(block.num_src);
+  std::fill_n(place, block.num_src, 0U);
+  for (const uint32_t row : block.src) place[row] = 1;
+  const auto count = static_cast<uint32_t>(std::count(place, place + block.num_src, 1U));
+  if (count > block.num_src / 2) return relation;
+  auto* const indptr = workspace->Get<uint32_t>(uint64_t{count} + 1);
+  auto* const rows = workspace->Get<uint32_t>(count);
+  uint32_t at = 0;
+  for (uint32_t row = 0; row < block.num_src; ++row) {
+    if (place[row] == 0) continue;
+    indptr[at] = at;
+    rows[at] = row;
+    place[row] = at++;
+  }
+  indptr[count] = count;
+  auto* const src = workspace->Get<uint32_t>(block.src.size());
+  for (size_t e = 0; e < block.src.size(); ++e) src[e] = place[block.src[e]];
+  BlockView taken;
+  taken.num_dst = count;
+  taken.num_src = block.num_src;
+  taken.indptr = {indptr, uint64_t{count} + 1};
+  taken.src = {rows, count};
+  RelationInput named = relation;
+  named.x = Aggregate(relation.x, taken, Reduction::kSum, /*with_self=*/false, workspace).first;
+  named.block.num_src = count;
+  named.block.src = {src, block.src.size()};
+  return named;
+}
+
 // The edges of all relations as those of one block: a row's edges stand by relation, and sources
 // below each other, as Stack has their keys and values.
 BlockView MergedBlock(std::span<const RelationInput> relations, Workspace* workspace) {
@@ -56,9 +89,13 @@ BlockView MergedBlock(std::span<const RelationInput> relations, Workspace* works
 }
 
 // The sums of values that rows gather, weighted by one softmax over the edges of all relations.
-at::Tensor Gathered(const RelationLayer& layer, std::span<const RelationInput> relations,
+at::Tensor Gathered(const RelationLayer& layer, std::span<const RelationInput> given,
                     const at::Tensor& own) {
   const RelationalContext& context = layer.context();
+  std::vector<RelationInput> relations;
+  for (const RelationInput& relation : given) {
+    relations.push_back(Named(relation, layer.workspace()));
+  }
   const RelationTensors::Linear& query = layer.OfType(context.type).query;
   std::vector<at::Tensor> keys;
   std::vector<at::Tensor> values;
