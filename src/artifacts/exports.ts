@@ -262,8 +262,8 @@ function refusePredictions(
     });
   }
   if (reads({ model }, 'relations')) {
-    const why = 'of several types nothing is predicted yet';
-    const description = `job ${id}: ${why}: expected NONE`;
+    const why = 'an export predicts nothing of several types: expected NONE';
+    const description = `job ${id}: ${why}; gnnctl predict ${id} makes a job that does`;
     throw new GnndError('SPEC_INVALID', 'invalid request: predictions', {
       violations: [{ path: 'predictions', description }],
     });
