@@ -155,10 +155,11 @@ export function predictionSizesOf(...of: Parameters<typeof inferencePlanOf>) {
 /** One evaluation of so many nodes. Hidden rows lie in a file that outlives the attempt. */
 export function inferencePlanOf(
   native: Pick<CoreAddon, 'evaluationSizes'>,
-  { model, manifest: { widths } }: JobLayout,
+  { model, manifest: { widths }, evaluated }: JobLayout,
   { spec, counts, nodes }: { spec: JobSpec; counts: DatasetCounts; nodes: number },
 ): EvaluationPlan {
-  const predicted = { ...counts, val: nodes, test: 0 };
+  const numNodes = evaluated?.nodes ?? counts.numNodes;
+  const predicted = { ...counts, numNodes, val: nodes, test: 0 };
   const sampled = spec.evaluation.method === 'SAMPLED';
   const sizes = native.evaluationSizes({
     counts: predicted,
@@ -168,7 +169,8 @@ export function inferencePlanOf(
     asked: true,
     widths,
   });
-  return { ...sizes, keptBytes: 0, scratchFolder: '' };
+  const scratchBytes = evaluated?.scratchBytes ?? sizes.scratchBytes;
+  return { ...sizes, scratchBytes, keptBytes: 0, scratchFolder: '' };
 }
 
 /** A segment of one step that is taken already: `segmentBeginTrained` gives it its parameters. */

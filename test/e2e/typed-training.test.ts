@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
 import { Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
+import { JobKind } from '../../src/api/gen/gnnd/v1/inference_pb.ts';
 import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
@@ -124,6 +125,13 @@ test('rows of types are made once, and kept for jobs that read the same', async 
   expect(before).toHaveLength(4);
   await daemon.train('again', { ...short, sampling: { fanouts: [3, 3] } });
   expect(made()).toEqual(before);
+});
+
+test('what was learnt is predicted, for all nodes of the type', async () => {
+  await daemon.train('learnt', short);
+  const kind = JobKind.INFERENCE;
+  const { result } = await daemon.train('told', { kind, inference: { job: 'learnt' } });
+  expect(result?.predictions?.nodes).toBe(BigInt(items));
 });
 
 test('gnnctl shows what takes part, and writes a job file', async () => {
