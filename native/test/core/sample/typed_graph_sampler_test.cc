@@ -63,7 +63,7 @@ std::vector<uint32_t> TrainOf(const TypedFiles& files) {
 }
 
 TEST_CASE("an epoch over several types has each training node of type 0 as a seed once") {
-  const TypedFiles files = TypedFiles::Of(RandomTypedGraph(3, {200, 90, 150}, 6, 8));
+  const TypedFiles files = TypedFiles::Of(RandomTypedGraph(6, {200, 90, 150}, 6, 8));
   constexpr uint32_t kBatch = 8;
   Job job(files, {.fanouts = {3, 2}}, kBatch);
   const auto batches = NumBatches(static_cast<uint32_t>(files.train.size()), kBatch);
@@ -123,7 +123,7 @@ TEST_CASE("a job's batch over several types is the reference's, from memory and 
 }
 
 TEST_CASE("layouts of a schema are those of its graph") {
-  const TypedFiles files = TypedFiles::Of(RandomTypedGraph(5, {120, 90, 150}, 5, 12));
+  const TypedFiles files = TypedFiles::Of(RandomTypedGraph(8, {120, 90, 150}, 5, 12));
   SamplerOptions options{.fanouts = {4, 3}};
   for (const bool by_relation : {false, true}) {
     if (by_relation) options.relation_fanouts = {{4, 0}, {2, 2}, {0, 5}, {-1, 1}, {3, 3}};
