@@ -14,14 +14,16 @@ namespace gnnd {
 // Finds the numbers of a batch's edges in a graph whose rows are sorted, O(log degree) each.
 class EdgeNumbers {
  public:
-  EdgeNumbers(const GnndEdges& graph, const BatchKey& key, std::span<const uint32_t> nodes)
-      : graph_(graph), key_(key), nodes_(nodes) {}
+  // `targets` and `sources` are the batch's nodes of a block's types.
+  EdgeNumbers(const GnndEdges& graph, const BatchKey& key, std::span<const uint32_t> targets,
+              std::span<const uint32_t> sources)
+      : graph_(graph), key_(key), targets_(targets), sources_(sources) {}
 
   // Writes those of the block's rows [begin, end) to out[indptr[begin]] and on. False: the graph
   // has no such edge.
   bool Write(const BlockView& block, uint64_t begin, uint64_t end, int64_t* out) const {
     for (uint64_t row = begin; row < end; ++row) {
-      const uint32_t node = nodes_[row];
+      const uint32_t node = targets_[row];
       if (node >= graph_.num_nodes) return false;
       const std::span<const uint32_t> sources{
           graph_.sources + graph_.indptr[node],
@@ -30,7 +32,7 @@ class EdgeNumbers {
       // How often the row named a source so far, of those that have several edges.
       std::unordered_map<uint64_t, uint64_t> times;
       for (uint32_t e = block.indptr[row]; e < block.indptr[row + 1]; ++e) {
-        const uint32_t source = nodes_[block.src[e]];
+        const uint32_t source = sources_[block.src[e]];
         const auto first = std::lower_bound(sources.begin(), sources.end(), source);
         if (first == sources.end() || *first != source) return false;
         auto place = static_cast<uint64_t>(first - sources.begin());
@@ -57,7 +59,8 @@ class EdgeNumbers {
 
   const GnndEdges& graph_;
   const BatchKey key_;
-  const std::span<const uint32_t> nodes_;
+  const std::span<const uint32_t> targets_;
+  const std::span<const uint32_t> sources_;
 };
 
 }  // namespace gnnd

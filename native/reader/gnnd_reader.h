@@ -40,7 +40,7 @@ typedef struct GnndReader GnndReader;
 typedef struct GnndReaderFacts {
   uint64_t batches_per_epoch;
   uint64_t epochs;
-  uint64_t num_nodes;
+  uint64_t num_nodes; /* this and the next two: 0 for a graph of several types */
   uint64_t num_features;
   uint64_t feature_bytes; /* of one value: 4 float32, 2 float16 */
 } GnndReaderFacts;
@@ -51,7 +51,10 @@ typedef struct GnndHop {
   uint64_t num_edges;
 } GnndHop;
 
-/* A batch that is lent. Hops count from the seeds. */
+/*
+ * A batch that is lent. Hops count from the seeds. One over several types has counts over all of
+ * them, and `hops` of 0: gnnd_reader_parts says what it has of each.
+ */
 typedef struct GnndBatch {
   uint64_t epoch;
   uint64_t index; /* within the epoch */
@@ -63,6 +66,8 @@ typedef struct GnndBatch {
   uint64_t shared;        /* 1: each hop's rows are the first ones of the last hop's */
   uint64_t num_pairs;     /* links of the batch; 0: its items are nodes */
   uint64_t num_negatives; /* nodes drawn for each of them */
+  uint64_t num_types;
+  uint64_t num_blocks;
   GnndHop hops[GNND_READER_MAX_HOPS];
 } GnndBatch;
 
@@ -106,6 +111,40 @@ typedef struct GnndPairArrays {
   int64_t* negatives; /* [num_pairs, num_negatives], positions in `nodes` */
 } GnndPairArrays;
 
+/* Nodes of one type of a batch; the seeds, of type 0, are the first. */
+typedef struct GnndType {
+  uint64_t num_nodes;
+  uint64_t num_seeds;
+} GnndType;
+
+/* One hop along one relation. Types and relations have the job's numbers. */
+typedef struct GnndBlock {
+  uint64_t hop;
+  uint64_t relation;
+  uint64_t src_type;
+  uint64_t dst_type;
+  uint64_t num_dst;
+  uint64_t num_src; /* nodes of its source type that there are after it */
+  uint64_t num_edges;
+} GnndBlock;
+
+/* Where nodes of one type are copied to, as GnndArrays has them. */
+typedef struct GnndTypeArrays {
+  const GnndTable* tables;
+  uint64_t num_tables;
+  int64_t* nodes; /* [num_nodes of the type] */
+} GnndTypeArrays;
+
+/*
+ * Where edges of one relation are copied to, hop after hop: those of its last block where the batch
+ * is shared, else of all of its blocks.
+ */
+typedef struct GnndRelationArrays {
+  int64_t* edges; /* [2, num_edges], positions in `nodes` of their types: sources, destinations */
+  const GnndEdges* graph; /* of the relation: rows are of its destination type */
+  int64_t* edge_numbers;  /* [num_edges], of `graph` */
+} GnndRelationArrays;
+
 /* One hop alone, as compressed rows of its destinations. */
 typedef struct GnndHopArrays {
   int64_t* indptr; /* [num_dst + 1] */
@@ -126,6 +165,12 @@ GNND_READER_API void gnnd_reader_facts(const GnndReader* reader, GnndReaderFacts
 GNND_READER_API int gnnd_reader_next(GnndReader* reader, int timeout_ms, GnndBatch* batch);
 /* 0, or -1 where the record names a node that a table lacks, or an edge that `graph` lacks. */
 GNND_READER_API int gnnd_reader_copy(GnndReader* reader, const GnndArrays* arrays);
+/* [num_types] and [num_blocks] of the batch; blocks are in the order of hops. */
+GNND_READER_API int gnnd_reader_parts(GnndReader* reader, GnndType* types, GnndBlock* blocks);
+/* A batch of several types; `types` has num_types of it, and `relations` one of each number. */
+GNND_READER_API int gnnd_reader_copy_typed(GnndReader* reader, const GnndTypeArrays* types,
+                                           const GnndRelationArrays* relations,
+                                           uint64_t num_relations);
 GNND_READER_API int gnnd_reader_copy_hop(GnndReader* reader, uint32_t hop,
                                          const GnndHopArrays* arrays);
 GNND_READER_API int gnnd_reader_copy_pairs(GnndReader* reader, const GnndPairArrays* arrays);

@@ -1,13 +1,8 @@
-#include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -28,6 +23,7 @@
 #include "reader/edge_numbers.h"
 #include "reader/gather.h"
 #include "reader/gnnd_reader.h"
+#include "reader/greeting.h"
 
 static_assert(GNND_READER_MAX_HOPS == gnnd::kMaxHops);
 
@@ -37,72 +33,6 @@ namespace {
 // Nodes, or edges, of a piece of work: some hundred kilobytes, which outlast a thread's waking.
 constexpr uint64_t kPieceNodes = 1024;
 constexpr uint64_t kPieceRows = 8192;
-constexpr int kGreetingMs = 10'000;
-
-Result<UniqueFd> ConnectTo(const std::string& name) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (name.empty() || name.size() + 1 > sizeof address.sun_path) {
-    return Status(Code::kInvalidArgument, "the name of a socket has 1 to 107 bytes: " + name);
-  }
-  std::memcpy(address.sun_path + 1, name.data(), name.size());
-  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!fd.valid() || connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) {
-    return SystemError(Code::kNotFound, "connecting to @" + name);
-  }
-  ucred peer{};
-  socklen_t peer_bytes = sizeof peer;
-  if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) != 0 ||
-      peer.uid != geteuid()) {
-    return Status(Code::kIo, "the daemon runs as another user than this process");
-  }
-  return fd;
-}
-
-// True once there is something to read, or the other end has gone.
-bool Readable(int fd, int timeout_ms) {
-  pollfd polled{fd, POLLIN, 0};
-  return poll(&polled, 1, timeout_ms) > 0;
-}
-
-struct Greeting {
-  LendWelcome welcome;
-  UniqueFd segment;
-  UniqueFd features;
-};
-
-Result<Greeting> Greet(int fd, const LendHello& hello) {
-  const Status refused(Code::kIo,
-                       "the lender did not answer: it is of another version, has this rank "
-                       "already, or expects another number of readers");
-  if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello) return refused;
-  if (!Readable(fd, kGreetingMs)) return refused;
-  Greeting greeting;
-  std::array<int, 2> descriptors{-1, -1};
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof descriptors)> control{};
-  iovec bytes{&greeting.welcome, sizeof greeting.welcome};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-  const cmsghdr* rights = got <= 0 ? nullptr : CMSG_FIRSTHDR(&message);
-  if (rights == nullptr || rights->cmsg_type != SCM_RIGHTS ||
-      rights->cmsg_len != CMSG_LEN(sizeof descriptors)) {
-    return refused;
-  }
-  std::memcpy(descriptors.data(), CMSG_DATA(rights), sizeof descriptors);
-  greeting.segment = UniqueFd(descriptors[0]);
-  greeting.features = UniqueFd(descriptors[1]);
-  const LendWelcome& welcome = greeting.welcome;
-  const bool is_known = got == sizeof welcome && welcome.magic == kLendMagic &&
-                        welcome.version == kLendVersion && welcome.num_slots > 0 &&
-                        welcome.batches_per_epoch > 0;
-  if (!is_known) return refused;
-  return greeting;
-}
 
 }  // namespace
 
@@ -121,22 +51,18 @@ class Reader {
     if (welcome.slot_bytes == 0 || room / welcome.slot_bytes < welcome.num_slots) {
       return Status(Code::kShmCorrupted, "the segment is smaller than its slots");
     }
-    const std::string path = "/proc/self/fd/" + std::to_string(greeting.features.get());
-    reader->array_ = GNND_VALUE(NpyArray::Open(path));
-    const NpyArray& array = reader->array_;
-    if (array.shape().size() != 2 ||
-        (array.type() != NpyType::kFloat32 && array.type() != NpyType::kFloat16)) {
-      return Status(Code::kDatasetCorrupt, "the features are no rows of float32 or float16");
-    }
-    reader->features_ = array.type() == NpyType::kFloat16
-                            ? RowTable(array.values<Half>(), array.shape()[1])
-                            : RowTable(array.values<float>(), array.shape()[1]);
+    if (greeting.features.valid()) GNND_TRY(reader->OpenFeatures(greeting.features.get()));
     return reader;
   }
 
   GnndReaderFacts facts() const {
-    return {welcome_.batches_per_epoch, welcome_.epochs, features_.num_rows(), features_.dim(),
-            BytesOf(features_.type())};
+    GnndReaderFacts facts{welcome_.batches_per_epoch, welcome_.epochs, 0, 0, 0};
+    if (features_.dim() > 0) {
+      facts.num_nodes = features_.num_rows();
+      facts.num_features = features_.dim();
+      facts.feature_bytes = BytesOf(features_.type());
+    }
+    return facts;
   }
 
   // False: no batch came in time.
@@ -151,7 +77,7 @@ class Reader {
     sample_ = GNND_VALUE(OpenRecord(segment_.bytes().subspan(
         welcome_.slots_at + slot * welcome_.slot_bytes, welcome_.slot_bytes)));
     const uint64_t index = offer.batch % welcome_.batches_per_epoch;
-    if (sample_.key().batch != index || !sample_.homogeneous()) {
+    if (sample_.key().batch != index) {
       return Status(Code::kShmCorrupted, "the slot holds another batch than the one that was lent");
     }
     lent_ = offer.batch;
@@ -160,7 +86,7 @@ class Reader {
   }
 
   Status Copy(const GnndArrays& arrays) {
-    GNND_TRY(CheckLent());
+    GNND_TRY(CheckOneType());
     const std::span<const uint32_t> nodes = sample_.nodes();
     const uint64_t node_pieces = (nodes.size() + kPieceNodes - 1) / kPieceNodes;
     const uint64_t first = sample_.shares_rows() ? sample_.num_blocks() - 1 : 0;
@@ -180,7 +106,8 @@ class Reader {
         done = CopyNodes(part, begin, arrays);
       } else {
         const Rows& rows = pieces[piece - node_pieces];
-        CopyEdges(rows, edge_at, arrays);
+        CopyEdges(rows, edge_at, arrays.edges);
+        CopyWeights(rows, arrays.weights);
         done = CopyNumbers(rows, arrays.graph, arrays.edge_numbers);
       }
       if (!done) is_sound.store(false, std::memory_order_relaxed);
@@ -188,8 +115,49 @@ class Reader {
     return Soundness(is_sound.load(std::memory_order_relaxed));
   }
 
-  Status CopyHop(uint32_t hop, const GnndHopArrays& arrays) {
+  Status Parts(GnndType* types, GnndBlock* blocks) const {
     GNND_TRY(CheckLent());
+    for (uint32_t t = 0; t < sample_.num_node_types(); ++t) {
+      types[t] = {sample_.nodes(t).size(), sample_.num_seeds(t)};
+    }
+    for (uint32_t b = 0; b < sample_.num_blocks(); ++b) {
+      const BlockView& block = sample_.block(b);
+      blocks[b] = {block.hop,     block.relation, block.src_type,  block.dst_type,
+                   block.num_dst, block.num_src,  block.src.size()};
+    }
+    return Status::Ok();
+  }
+
+  Status CopyTyped(const GnndTypeArrays* types, std::span<const GnndRelationArrays> relations) {
+    GNND_TRY(CheckLent());
+    std::vector<Nodes> lists;
+    for (uint32_t t = 0; t < sample_.num_node_types(); ++t) {
+      const uint64_t count = sample_.nodes(t).size();
+      for (uint64_t at = 0; at < count; at += kPieceNodes) {
+        lists.push_back({t, at, std::min(kPieceNodes, count - at)});
+      }
+    }
+    std::vector<uint64_t> num_edges(relations.size());
+    std::vector<Rows> pieces;
+    GNND_TRY(AddRelations(&num_edges, &pieces));
+    std::atomic<bool> is_sound{true};
+    crew_.Run(lists.size() + pieces.size(), [&](uint64_t piece) {
+      bool done = true;
+      if (piece < lists.size()) {
+        done = CopyNodes(lists[piece], types[lists[piece].type]);
+      } else {
+        const Rows& rows = pieces[piece - lists.size()];
+        const uint32_t relation = rows.block->relation;
+        CopyEdges(rows, num_edges[relation], relations[relation].edges);
+        done = CopyNumbers(rows, relations[relation].graph, relations[relation].edge_numbers);
+      }
+      if (!done) is_sound.store(false, std::memory_order_relaxed);
+    });
+    return Soundness(is_sound.load(std::memory_order_relaxed));
+  }
+
+  Status CopyHop(uint32_t hop, const GnndHopArrays& arrays) {
+    GNND_TRY(CheckOneType());
     if (hop >= sample_.num_blocks()) {
       return Status(Code::kInvalidArgument, "the batch has fewer hops");
     }
@@ -241,8 +209,26 @@ class Reader {
  private:
   explicit Reader(uint32_t threads) : crew_(threads) {}
 
+  Status OpenFeatures(int fd) {
+    array_ = GNND_VALUE(NpyArray::Open("/proc/self/fd/" + std::to_string(fd)));
+    if (array_.shape().size() != 2 ||
+        (array_.type() != NpyType::kFloat32 && array_.type() != NpyType::kFloat16)) {
+      return Status(Code::kDatasetCorrupt, "the features are no rows of float32 or float16");
+    }
+    features_ = array_.type() == NpyType::kFloat16
+                    ? RowTable(array_.values<Half>(), array_.shape()[1])
+                    : RowTable(array_.values<float>(), array_.shape()[1]);
+    return Status::Ok();
+  }
+
   Status CheckLent() const {
     return lent_ ? Status::Ok() : Status(Code::kInvalidArgument, "no batch is lent");
+  }
+
+  Status CheckOneType() const {
+    GNND_TRY(CheckLent());
+    if (sample_.homogeneous()) return Status::Ok();
+    return Status(Code::kInvalidArgument, "the batch is over several types or relations");
   }
 
   void Describe(GnndBatch* batch) const {
@@ -250,13 +236,17 @@ class Reader {
     batch->epoch = sample_.key().epoch;
     batch->index = *lent_ % welcome_.batches_per_epoch;
     batch->num_seeds = sample_.num_seeds();
-    batch->num_nodes = sample_.nodes().size();
+    for (uint32_t t = 0; t < sample_.num_node_types(); ++t) {
+      batch->num_nodes += sample_.nodes(t).size();
+    }
     batch->num_edges = sample_.num_edges();
-    batch->num_hops = sample_.num_blocks();
+    batch->num_hops = sample_.num_hops();
+    batch->num_types = sample_.num_node_types();
+    batch->num_blocks = sample_.num_blocks();
     batch->shared = sample_.shares_rows() ? 1 : 0;
     batch->num_pairs = sample_.pairs().source.size();
     batch->num_negatives = sample_.pairs().in_batch ? 0 : sample_.pairs().per_pair;
-    for (uint32_t h = 0; h < sample_.num_blocks(); ++h) {
+    for (uint32_t h = 0; sample_.homogeneous() && h < sample_.num_blocks(); ++h) {
       const BlockView& block = sample_.block(h);
       batch->hops[h] = {block.num_dst, block.num_src, block.src.size()};
       if (!block.weight.empty()) batch->weighted = 1;
@@ -275,6 +265,23 @@ class Reader {
     return CopyTable(own, nodes, begin, sample_.nodes().size());
   }
 
+  // A piece of work: nodes of a type.
+  struct Nodes {
+    uint32_t type;
+    uint64_t begin;
+    uint64_t count;
+  };
+
+  // False where a node is not in a table.
+  bool CopyNodes(const Nodes& piece, const GnndTypeArrays& arrays) const {
+    const std::span<const uint32_t> all = sample_.nodes(piece.type);
+    const auto nodes = all.subspan(piece.begin, piece.count);
+    if (arrays.nodes != nullptr) std::copy(nodes.begin(), nodes.end(), arrays.nodes + piece.begin);
+    return std::ranges::all_of(std::span(arrays.tables, arrays.num_tables), [&](const auto& table) {
+      return CopyTable(table, nodes, piece.begin, all.size());
+    });
+  }
+
   // A piece of work: rows of a block, whose edges begin at `at` in the caller's arrays.
   struct Rows {
     const BlockView* block;
@@ -289,33 +296,61 @@ class Reader {
     }
   }
 
+  // Pieces of all edges, each of them once, and how many each relation has.
+  Status AddRelations(std::vector<uint64_t>* num_edges, std::vector<Rows>* pieces) const {
+    std::vector<const BlockView*> last(num_edges->size());
+    for (uint32_t b = 0; b < sample_.num_blocks(); ++b) {
+      const BlockView& block = sample_.block(b);
+      if (block.relation >= last.size()) {
+        return Status(Code::kInvalidArgument, "the batch has more relations");
+      }
+      uint64_t& count = (*num_edges)[block.relation];
+      last[block.relation] = &block;
+      if (sample_.shares_rows()) {
+        count = block.src.size();
+        continue;
+      }
+      AddPieces(block, count, pieces);
+      count += block.src.size();
+    }
+    for (const BlockView* block : last) {
+      if (sample_.shares_rows() && block != nullptr) AddPieces(*block, 0, pieces);
+    }
+    return Status::Ok();
+  }
+
   static Status Soundness(bool is_sound) {
     if (is_sound) return Status::Ok();
     return Status(Code::kShmCorrupted, "the record names a node or an edge that the graph lacks");
   }
 
-  static void CopyEdges(const Rows& rows, uint64_t num_edges, const GnndArrays& arrays) {
+  // To [2, num_edges].
+  static void CopyEdges(const Rows& rows, uint64_t num_edges, int64_t* edges) {
+    if (edges == nullptr) return;
     const BlockView& block = *rows.block;
     const uint64_t from = block.indptr[rows.begin];
-    const uint64_t count = block.indptr[rows.end] - from;
-    if (arrays.edges != nullptr) {
-      const auto src = block.src.subspan(from, count);
-      std::copy(src.begin(), src.end(), arrays.edges + rows.at + from);
-      int64_t* dst = arrays.edges + num_edges + rows.at;
-      for (uint64_t row = rows.begin; row < rows.end; ++row) {
-        std::fill(dst + block.indptr[row], dst + block.indptr[row + 1], static_cast<int64_t>(row));
-      }
+    const auto src = block.src.subspan(from, block.indptr[rows.end] - from);
+    std::copy(src.begin(), src.end(), edges + rows.at + from);
+    int64_t* dst = edges + num_edges + rows.at;
+    for (uint64_t row = rows.begin; row < rows.end; ++row) {
+      std::fill(dst + block.indptr[row], dst + block.indptr[row + 1], static_cast<int64_t>(row));
     }
-    if (arrays.weights != nullptr && !block.weight.empty()) {
-      const auto weight = block.weight.subspan(from, count);
-      std::copy(weight.begin(), weight.end(), arrays.weights + rows.at + from);
-    }
+  }
+
+  static void CopyWeights(const Rows& rows, float* weights) {
+    const BlockView& block = *rows.block;
+    if (weights == nullptr || block.weight.empty()) return;
+    const uint64_t from = block.indptr[rows.begin];
+    const auto weight = block.weight.subspan(from, block.indptr[rows.end] - from);
+    std::copy(weight.begin(), weight.end(), weights + rows.at + from);
   }
 
   bool CopyNumbers(const Rows& rows, const GnndEdges* graph, int64_t* numbers) const {
     if (graph == nullptr || numbers == nullptr) return true;
-    return EdgeNumbers(*graph, sample_.key(), sample_.nodes())
-        .Write(*rows.block, rows.begin, rows.end, numbers + rows.at);
+    const BlockView& block = *rows.block;
+    return EdgeNumbers(*graph, sample_.key(), sample_.nodes(block.dst_type),
+                       sample_.nodes(block.src_type))
+        .Write(block, rows.begin, rows.end, numbers + rows.at);
   }
 
   UniqueFd socket_;
@@ -382,6 +417,15 @@ int gnnd_reader_next(GnndReader* reader, int timeout_ms, GnndBatch* batch) {
 
 int gnnd_reader_copy(GnndReader* reader, const GnndArrays* arrays) {
   return Kept(reader, [&] { return reader->reader->Copy(*arrays); });
+}
+
+int gnnd_reader_parts(GnndReader* reader, GnndType* types, GnndBlock* blocks) {
+  return Kept(reader, [&] { return reader->reader->Parts(types, blocks); });
+}
+
+int gnnd_reader_copy_typed(GnndReader* reader, const GnndTypeArrays* types,
+                           const GnndRelationArrays* relations, uint64_t num_relations) {
+  return Kept(reader, [&] { return reader->reader->CopyTyped(types, {relations, num_relations}); });
 }
 
 int gnnd_reader_copy_hop(GnndReader* reader, uint32_t hop, const GnndHopArrays* arrays) {

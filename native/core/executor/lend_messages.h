@@ -7,9 +7,8 @@
 // of the other checked by the kernel.
 //
 //   reader -> Lender   LendHello    once
-//   Lender -> reader   LendWelcome  once, with two descriptors: the segment (opened for reading)
-//   and
-//                                   the file of feature rows
+//   Lender -> reader   LendWelcome  once, with the segment (opened for reading) and, of a graph of
+//                                   one type, the file of feature rows
 //   Lender -> reader   LendOffer    a batch whose record the reader may read where it lies
 //   reader -> Lender   LendReturn   the batch was copied; its slot is read no more
 //

@@ -70,7 +70,9 @@ Result<std::unique_ptr<Lender>> Lender::Create(Segment& segment, ExecutorId id,
   std::unique_ptr<Lender> lender(new Lender(segment, id));
   lender->lent_segment_ =
       GNND_VALUE(OpenForReading("/proc/self/fd/" + std::to_string(segment.fd())));
-  lender->features_ = GNND_VALUE(OpenForReading(options.features_path));
+  if (!options.features_path.empty()) {
+    lender->features_ = GNND_VALUE(OpenForReading(options.features_path));
+  }
   lender->listener_ = GNND_VALUE(ListenAt(options.socket));
   lender->options_ = std::move(options);
   return lender;
@@ -212,18 +214,19 @@ Status Lender::Welcome(int reader) {
   welcome.epochs = config.epochs;
 
   const std::array<int, 2> descriptors{lent_segment_.get(), features_.get()};
+  const size_t rights_bytes = sizeof(int) * (features_.valid() ? 2 : 1);
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof descriptors)> control{};
   iovec bytes{&welcome, sizeof welcome};
   msghdr message{};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
   message.msg_control = control.data();
-  message.msg_controllen = control.size();
+  message.msg_controllen = CMSG_SPACE(rights_bytes);
   cmsghdr* rights = CMSG_FIRSTHDR(&message);
   rights->cmsg_level = SOL_SOCKET;
   rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof descriptors);
-  std::memcpy(CMSG_DATA(rights), descriptors.data(), sizeof descriptors);
+  rights->cmsg_len = CMSG_LEN(rights_bytes);
+  std::memcpy(CMSG_DATA(rights), descriptors.data(), rights_bytes);
   if (sendmsg(reader, &message, MSG_NOSIGNAL) != sizeof welcome) return End("a reader has gone");
   return Status::Ok();
 }

@@ -32,7 +32,7 @@ namespace gnnd {
 
 struct LenderOptions {
   std::string socket;         // abstract name, without the leading zero byte
-  std::string features_path;  // an .npy file
+  std::string features_path;  // an .npy file; empty: readers get none
   std::chrono::milliseconds patience = std::chrono::minutes(2);  // for each reader to come
 };
 
@@ -92,7 +92,7 @@ class Lender : public TrainWork {
   LenderOptions options_;
   UniqueFd listener_;
   UniqueFd lent_segment_;  // opened for reading only
-  UniqueFd features_;
+  UniqueFd features_;  // not opened: there is none
   std::vector<Peer> readers_;    // by rank; empty before the first one came
   uint64_t due_ = 0;             // the batch that is awaited; those below are handed in
   uint64_t offered_ = 0;         // batches from due_ up to here are offered

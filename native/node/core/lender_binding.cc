@@ -28,7 +28,9 @@ Result<LoopEnd> RunLender(const LendOptions& options) {
   LenderOptions lending;
   lending.socket = options.socket;
   lending.features_path = options.dataset.features_path;
-  if (lending.features_path.empty()) {
+  // Of several types readers map the rows that they want.
+  const bool is_typed = !options.dataset.schema.types.empty();
+  if (lending.features_path.empty() && !is_typed) {
     lending.features_path =
         options.dataset.folder + "/" + std::string(FileName(DatasetFile::kFeatures));
   }

@@ -1,23 +1,17 @@
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
 #include <set>
-#include <string>
-#include <thread>
 #include <vector>
 
 #include "core/base/cpu.h"
-#include "core/executor/lender.h"
-#include "core/executor/sampler_loop.h"
-#include "core/executor/trainer_loop.h"
+#include "test/core/reader/lending.h"
 #include "test/core/reader/reader_library.h"
 #include "test/support/equals_reference.h"
 #include "test/support/graphs.h"
-#include "test/support/npy_files.h"
 
 // Batches of a true sampler, as a user's process gets them: each must be the scalar reference's.
 
@@ -55,66 +49,16 @@ class GraphWork final : public SampleWork {
   Sampler sampler_;
 };
 
-// A job that lends such batches, as two threads.
-class Lending {
- public:
-  Lending(const TopologyView& topology, const SamplerOptions& options)
-      : layout_(LayoutFor(topology, options, kBatchSize)), segment_(MakeSegment()) {
-    WriteFile(folder_ / "features.npy", NpyBytes<float>(std::vector<float>(kNodes), {kNodes, 1}));
-    LenderOptions lending;
-    lending.socket = socket;
-    lending.features_path = folder_ / "features.npy";
-    const Result<ExecutorId> trainer = segment_.RegisterExecutor(Role::kTrainer, 0);
-    const Result<ExecutorId> sampler = segment_.RegisterExecutor(Role::kSampler, 1);
-    REQUIRE(trainer.ok());
-    REQUIRE(sampler.ok());
-    auto lender = Lender::Create(segment_, *trainer, lending);
-    REQUIRE_MESSAGE(lender.ok(), lender.status().message());
-    lender_ = std::move(*lender);
-    work_ = std::make_unique<GraphWork>(topology, options, layout_);
-    threads_.emplace_back([this, id = *trainer] {
-      static_cast<void>(RunTrainerLoop(segment_, id, *lender_, false));
-    });
-    threads_.emplace_back(
-        [this, id = *sampler] { static_cast<void>(RunSamplerLoop(segment_, id, *work_)); });
-  }
-  Lending(const Lending&) = delete;
-  Lending& operator=(const Lending&) = delete;
-  ~Lending() {
-    segment_.Abort(Code::kAborted, "the test is over");
-    for (std::thread& thread : threads_) thread.join();
-  }
+constexpr Lending::Job kJob{kBatches, kEpochs, kBatchSize, kNodes};
 
-  const std::string socket = "gnnd-loan-test-" + std::to_string(getpid());
+// A job that lends such batches.
+struct GraphLending {
+  GraphLending(const TopologyView& topology, const SamplerOptions& options)
+      : layout(LayoutFor(topology, options, kBatchSize)),
+        job(kJob, std::make_unique<GraphWork>(topology, options, layout), layout) {}
 
- private:
-  Segment MakeSegment() const {
-    SegmentSpec spec;
-    spec.batches_per_epoch = kBatches;
-    spec.epochs = kEpochs;
-    spec.num_slots = 4;
-    spec.slot_bytes = layout_.slot_bytes();
-    spec.queue_max_bytes = uint64_t{1} << 30;
-    spec.parameter_floats = 16;
-    spec.optimizer_floats = 16;
-    spec.num_devices = 2;
-    spec.max_executors = 4;
-    spec.batch_size = kBatchSize;
-    spec.train_nodes = kBatches * kBatchSize;
-    spec.evaluate_every = 0;
-    Result<UniqueFd> fd = Segment::Create(spec);
-    REQUIRE_MESSAGE(fd.ok(), fd.status().message());
-    Result<Segment> segment = Segment::Attach(fd->get(), Access::kReadWrite);
-    REQUIRE_MESSAGE(segment.ok(), segment.status().message());
-    return std::move(*segment);
-  }
-
-  TempFolder folder_;
-  RecordLayout layout_;
-  Segment segment_;
-  std::unique_ptr<Lender> lender_;
-  std::unique_ptr<GraphWork> work_;
-  std::vector<std::thread> threads_;
+  const RecordLayout layout;
+  const Lending job;
 };
 
 // A graph's edges, numbered in the order of its rows, as the reader wants them.
@@ -260,8 +204,8 @@ void CheckTables(TestReader& reader, const GnndBatch& batch) {
 }
 
 void CheckLoans(const ReaderLibrary& library, const Graph& graph, const SamplerOptions& options) {
-  const Lending job(graph.view(), options);
-  TestReader reader(library, job.socket, 0, 1);
+  const GraphLending lent(graph.view(), options);
+  TestReader reader(library, lent.job.socket, 0, 1);
   REQUIRE_MESSAGE(reader.joined(), reader.why);
   const Numbered numbered(graph);
   // Walks draw nodes that need not be neighbours.
@@ -328,8 +272,8 @@ struct FirstBatch {
 
   const ReaderLibrary library;
   const Graph graph = RandomGraph(RandomSeed(5), kNodes, 30);
-  const Lending job{graph.view(), Options()};
-  TestReader reader{library, job.socket, 0, 1};
+  const GraphLending lent{graph.view(), Options()};
+  TestReader reader{library, lent.job.socket, 0, 1};
   GnndBatch batch;
 };
 

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "reader/gnnd_reader.h"
 
@@ -22,6 +23,8 @@ class ReaderLibrary {
     Find("gnnd_reader_next", &next);
     Find("gnnd_reader_copy", &copy);
     Find("gnnd_reader_copy_hop", &copy_hop);
+    Find("gnnd_reader_parts", &parts);
+    Find("gnnd_reader_copy_typed", &copy_typed);
     Find("gnnd_reader_return", &give_back);
     Find("gnnd_reader_close", &close);
   }
@@ -30,6 +33,8 @@ class ReaderLibrary {
   decltype(&gnnd_reader_next) next;
   decltype(&gnnd_reader_copy) copy;
   decltype(&gnnd_reader_copy_hop) copy_hop;
+  decltype(&gnnd_reader_parts) parts;
+  decltype(&gnnd_reader_copy_typed) copy_typed;
   decltype(&gnnd_reader_return) give_back;
   decltype(&gnnd_reader_close) close;
 
@@ -68,6 +73,10 @@ class TestReader {
   int Copy(const GnndArrays& arrays) { return library_.copy(reader_, &arrays); }
   int CopyHop(uint32_t hop, const GnndHopArrays& arrays) {
     return library_.copy_hop(reader_, hop, &arrays);
+  }
+  int Parts(GnndType* types, GnndBlock* blocks) { return library_.parts(reader_, types, blocks); }
+  int CopyTyped(const GnndTypeArrays* types, const std::vector<GnndRelationArrays>& relations) {
+    return library_.copy_typed(reader_, types, relations.data(), relations.size());
   }
   void Return() { CHECK(library_.give_back(reader_) == 0); }
 
