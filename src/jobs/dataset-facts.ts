@@ -5,7 +5,7 @@ import {
   linksOf,
 } from '../datasets/ready-dataset.ts';
 import type { DatasetRecord } from '../records/dataset-record.ts';
-import { targetOf } from '../spec/job-relations.ts';
+import { seedTypeOf } from '../spec/job-relations.ts';
 import type { ResolveContext } from '../spec/rules/rule.ts';
 
 /** What a spec is resolved with of its dataset. */
@@ -46,17 +46,18 @@ function flatFacts(dataset: DatasetRecord): DatasetFacts {
   };
 }
 
-/** Those of the type that is learnt; unknown where a spec asks for none that could be. */
+/** Those of the type that has the seeds; unknown where a spec asks for none that could be. */
 function typedFacts(
   dataset: DatasetRecord,
   schema: NonNullable<DatasetRecord['schema']>,
   asked: string,
 ): DatasetFacts {
-  const found = targetOf(schema, asked);
+  const found = seedTypeOf(schema, asked);
   const type = schema.types.find(({ name }) => 'target' in found && name === found.target);
   const without = { schema, links: null, hasEdgeWeights: false };
-  if (type?.labels === undefined) return { ...unknown, ...without };
+  if (type === undefined) return { ...unknown, ...without };
   const { num_nodes: numNodes, labels } = type;
+  if (labels === undefined) return { ...unknown, ...without, numNodes, trainNodes: 0, valNodes: 0 };
   const { train: trainNodes, val: valNodes } = labels.split;
   const { numEdges } = dataset;
   return {

@@ -1,8 +1,9 @@
-import type { DatasetCounts, SegmentSpec } from '../native/contract.ts';
+import type { DatasetCounts, GraphSchema, SegmentSpec } from '../native/contract.ts';
 import type { JobSpec } from '../spec/job-spec.ts';
 import { blocks } from './blocks.ts';
 import { queuePart } from './memory-parts.ts';
 import {
+  type Batches,
   type LinkCounts,
   noLinks,
   nothingJudged,
@@ -10,6 +11,7 @@ import {
   type PlanKind,
   type SegmentRequest,
 } from './plan-kind.ts';
+import { modelGraphOf, relationBlocks } from './relation-blocks.ts';
 import { commonSegment, executorRows, untrained } from './training-segment.ts';
 
 /** Lending batches to a process of the user's: one device lends, and the others sample. */
@@ -29,6 +31,29 @@ export const load: PlanKind = {
     inference: null,
   }),
 };
+
+/** The same of several types: readers map the rows that they want, and the job reads none. */
+export function loadRelations(schema: GraphSchema): PlanKind {
+  const ones = schema.types.map(() => 1);
+  const graph = modelGraphOf(schema, ones);
+  const batches: Batches = {
+    ...relationBlocks(schema),
+    // A Lender's model means nothing; types need no features.
+    input: () => ({ inDim: 0, graph, numOperators: 0, numHops: 0 }),
+    evaluated: () => null,
+    featuresBytes: () => 0,
+    batchBytes: () => ({ stored: 0, extracted: 0 }),
+  };
+  return {
+    ...load,
+    batches,
+    ownMemory: (spec, layout, facts) => ({
+      parts: [queuePart(batches, spec, layout, facts)],
+      rows: null,
+      inference: null,
+    }),
+  };
+}
 
 function itemsOf({ load }: JobSpec, { train }: DatasetCounts): number {
   if (load.linksFile !== '') return load.links;

@@ -28,7 +28,7 @@ export {
   questionOf,
 } from './infer.ts';
 export { layoutOf, linkTrainingOf, optimizerOf } from './job-layout.ts';
-export { load, loadSegment } from './load.ts';
+export { load, loadRelations, loadSegment } from './load.ts';
 export { memoryPlanOf, memoryViolations, taskTopologyPlace } from './memory-plan.ts';
 export type {
   Batches,

@@ -79,7 +79,8 @@ export function rowWidthsOf(schema: GraphSchema): readonly number[] {
   return widths;
 }
 
-function modelGraphOf(
+/** Of types whose input rows have so many columns. */
+export function modelGraphOf(
   { types, relations }: GraphSchema,
   widths: readonly number[],
 ): ModelOptions['graph'] {

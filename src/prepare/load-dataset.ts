@@ -112,8 +112,13 @@ async function loadForAttempt(
   const nodes = [...new Set(devices.map(({ node }) => node))];
   const features = { dataset, datasetDigest, standardizedFolder, moments };
   const request = { ...features, derivedFolder: cacheFolder };
-  const load = hasTypes(dataset) ? loadTypedRows : loadFeatures;
-  const loaded = await load(witness, request, taskOn(nodes[0] ?? null));
+  // Readers of batches that are lent have rows of their own.
+  const makesRows = hasTypes(dataset) && spec.kind !== 'LOAD';
+  const loaded = await (makesRows ? loadTypedRows : loadFeatures)(
+    witness,
+    request,
+    taskOn(nodes[0] ?? null),
+  );
   const { location, key } =
     derive === null
       ? { location: loaded, key: schemaKeyOf(dataset.schema) }

@@ -83,6 +83,14 @@ export function targetOf(
   return { problem: `${asked} ${what}; ${expected}` };
 }
 
+/** The type that has the seeds of batches that are lent: any; the learnt one by default. */
+export function seedTypeOf(schema: SchemaNames, asked: string): ReturnType<typeof targetOf> {
+  if (asked === '') return targetOf(schema, asked);
+  const names = schema.types.map(({ name }) => name);
+  if (names.includes(asked)) return { target: asked };
+  return { problem: `${asked} is no type of the dataset${meantBy(asked, names)}` };
+}
+
 /** How input rows of types without features come about, in the order in which they can be made. */
 export interface RowSources {
   /** Each type is the destination of its relation, whose source has rows before it. */

@@ -1,6 +1,6 @@
 import type { Seat } from '../devices/seat.ts';
 import type { SegmentSnapshot } from '../native/contract.ts';
-import { load, loadSegment } from '../plan/plan.ts';
+import { load, loadSegment, type PlanKind } from '../plan/plan.ts';
 import type { CachePlan, JobProgress } from '../records/job-record.ts';
 import type { ScheduledWork } from '../scheduler/request.ts';
 import {
@@ -28,15 +28,17 @@ export const loadSchedule: ScheduledWork = { finalizeMs: 60_000 };
  */
 export class LoadAttempt implements AttemptWork {
   readonly #context: WorkContext;
+  readonly #plan: PlanKind;
   readonly #preparation: Preparation;
   /** Caches nothing; the plan that people are shown says so. */
   readonly #cache: JobCache;
 
-  constructor(context: WorkContext) {
+  constructor(context: WorkContext, plan: PlanKind = load) {
     const input = new Blocks(context);
     this.#context = context;
+    this.#plan = plan;
     this.#cache = new JobCache(context, { input, batchesAtOnce: 1 });
-    this.#preparation = new Preparation(context, load, input);
+    this.#preparation = new Preparation(context, plan, input);
   }
 
   get cachePlan(): CachePlan {
@@ -61,7 +63,7 @@ export class LoadAttempt implements AttemptWork {
     const { layout } = this.#preparation.made;
     const { linksFile, nodesFile, nodes, shuffle } = input.spec.load;
     const request = this.#preparation.request(executors.length);
-    const numSlots = load.batches.queueSlots(native, request, 0);
+    const numSlots = this.#plan.batches.queueSlots(native, request, 0);
     const shared = this.#preparation.shared(this.#cache);
     return {
       parts: {

@@ -6,6 +6,7 @@ import {
   type JobLayout,
   layoutOf,
   load,
+  loadRelations,
   type MemoryFacts,
   memoryPlanOf,
   type PlanKind,
@@ -114,6 +115,11 @@ function inferringOnRelations(schema: GraphSchema): Kind {
   return inferring(relationBlocks(schema), (context) => new Blocks(context));
 }
 
+function lendingOfTypes(schema: GraphSchema): Kind {
+  const plan = loadRelations(schema);
+  return { ...lending, plan, attempt: (context) => new LoadAttempt(context, plan) };
+}
+
 /**
  * Attempts, crews, plans and the scheduler ask the work; nothing else asks what a job does. The
  * schema is that of the dataset as the job takes it.
@@ -138,7 +144,7 @@ function chosen(
   { kind, task, model }: Pick<JobSpec, 'kind' | 'task' | 'model'>,
   schema: GraphSchema,
 ): Kind {
-  if (kind === 'LOAD') return lending;
+  if (kind === 'LOAD') return reads({ model }, 'relations') ? lendingOfTypes(schema) : lending;
   if (reads({ model }, 'relations')) {
     return reads({ kind }, 'training') ? trainingOnRelations(schema) : inferringOnRelations(schema);
   }

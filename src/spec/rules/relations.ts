@@ -4,6 +4,7 @@ import {
   relationText,
   rowSourcesOf,
   type SchemaNames,
+  seedTypeOf,
   takenOf,
   takenRelations,
   targetOf,
@@ -21,7 +22,8 @@ const fanoutsPath = 'spec.relations.fanouts';
 
 /**
  * Models over relations and datasets of several types take each other and nothing else; what such a
- * job takes of its dataset, and what it does not do yet.
+ * job takes of its dataset, and what it does not do yet. Of jobs that lend, the model tells which
+ * datasets they are for, and no more.
  */
 export const relationsRule: Rule = (spec, facts) => {
   const { check, context } = facts;
@@ -31,11 +33,12 @@ export const relationsRule: Rule = (spec, facts) => {
     if (schema != null) refuseOneType(spec, schema, facts);
     return;
   }
-  refuseMissing(spec, facts);
+  const lends = spec.kind === 'LOAD';
+  if (!lends) refuseMissing(spec, facts);
   if (schema === null) {
     const has = 'the dataset has one type of nodes and one relation';
     check.violate('spec.model.type', `${type}: ${has}; expected ${modelsOf(false).join(', ')}`);
-  } else if (schema !== undefined) resolveRelations(spec, schema, facts);
+  } else if (schema !== undefined) (lends ? resolveLent : resolveRelations)(spec, schema, facts);
 };
 
 /** Models that take several types, or one. */
@@ -51,8 +54,8 @@ function refuseOneType(
 ): void {
   const ofNodes = `${counted(types.length, 'type')} of nodes`;
   const counts = `${ofNodes} and ${counted(relations.length, 'relation')}`;
-  if (!reads({ kind }, 'training')) {
-    const what = `has ${counts}, and nothing but training takes several yet`;
+  if (reads({ kind }, 'inference')) {
+    const what = `has ${counts}, and the model is of one type`;
     check.violate('spec.dataset', `${show(dataset)}: ${what}`);
   } else {
     const expected = `expected one of ${modelsOf(true).join(', ')}`;
@@ -62,12 +65,11 @@ function refuseOneType(
 
 /** What several types do not do yet; what is left open becomes what they do. */
 function refuseMissing(spec: SpecDraft, { check, given }: RuleFacts): void {
-  const { kind, task, cache, training, evaluation } = spec;
+  const { task, cache, training, evaluation } = spec;
   const refuse = (path: string, value: unknown, expected: string) => {
     if (check.failed(`spec.${path}`)) return;
     check.violate(`spec.${path}`, `${value}: not with several types yet; expected ${expected}`);
   };
-  if (kind === 'LOAD') refuse('kind', kind, 'TRAINING or INFERENCE');
   if (!reads({ task }, 'labels')) refuse('task', task, 'NODES');
   if (given.cache?.ratio !== undefined && cache.ratio > 0) refuse('cache.ratio', cache.ratio, '0');
   const { standbyRatio } = cache;
@@ -88,6 +90,28 @@ function resolveRelations(spec: SpecDraft, schema: SchemaNames, facts: RuleFacts
   const { relations } = spec;
   const { check } = facts;
   const found = targetOf(schema, relations.target);
+  if ('problem' in found) check.violate(targetPath, found.problem);
+  else relations.target = found.target;
+  checkNames(spec, schema, facts);
+  if (check.failed(targetPath) || check.failed(onlyPath)) return;
+  if (checkWays(spec, schema, facts)) checkRows(spec, schema, facts);
+  checkFanouts(spec, schema, facts);
+}
+
+/** Seeds are of any type, and rows are the reader's. */
+function resolveLent(spec: SpecDraft, schema: SchemaNames, facts: RuleFacts): void {
+  const { relations, features, load } = spec;
+  const { check } = facts;
+  if (load.linksFile !== '') {
+    const what = `${show(load.linksFile)}: not with several types yet; expected nodes_file`;
+    check.violate('spec.load.links_file', what);
+  }
+  if (features.standardize === 'ON') {
+    const what = 'ON: readers of several types have rows of their own; expected OFF';
+    check.violate('spec.features.standardize', what);
+  }
+  features.standardize = 'OFF';
+  const found = seedTypeOf(schema, relations.target);
   if ('problem' in found) check.violate(targetPath, found.problem);
   else relations.target = found.target;
   checkNames(spec, schema, facts);
@@ -119,23 +143,35 @@ function oneOf(text: string, known: readonly string[]): string {
   return meant === '' && known.length <= 20 ? `; there are ${known.join(', ')}` : meant;
 }
 
-/** Something leads to the target, and rows to each type. */
-function checkWays({ relations }: SpecDraft, schema: SchemaNames, { check }: RuleFacts): void {
+/** The field that says which relations take part. */
+function takingPath({ relations }: SpecDraft): string {
+  return relations.only.length > 0 ? onlyPath : 'spec.relations.reverse';
+}
+
+/** Whether something leads to the target. */
+function checkWays(spec: SpecDraft, schema: SchemaNames, { check }: RuleFacts): boolean {
+  const { relations } = spec;
   const taken = takenOf(schema, relations);
-  const path = relations.only.length > 0 ? onlyPath : 'spec.relations.reverse';
-  if (!taken.relations.some(({ destination }) => destination === relations.target)) {
+  const leads = taken.relations.some(({ destination }) => destination === relations.target);
+  if (!leads) {
     const all = takenRelations(schema, { reverse: true, only: [] });
     const leading = all.filter(({ destination }) => destination === relations.target);
     const expected =
       leading.length === 0
         ? 'the dataset has none; import it with reverses'
         : `expected one of ${leading.map(relationText).join(', ')}`;
-    check.violate(path, `no relation that takes part leads to ${relations.target}: ${expected}`);
-    return;
+    const what = `no relation that takes part leads to ${relations.target}`;
+    check.violate(takingPath(spec), `${what}: ${expected}`);
   }
+  return leads;
+}
+
+/** Rows lead to each type. */
+function checkRows(spec: SpecDraft, schema: SchemaNames, { check }: RuleFacts): void {
+  const taken = takenOf(schema, spec.relations);
   for (const type of rowSourcesOf(taken).without) {
     const why = `${type} has no features, and no relation that takes part leads to it from rows`;
-    check.violate(path, `${why}, whose mean it would have`);
+    check.violate(takingPath(spec), `${why}, whose mean it would have`);
   }
 }
 

@@ -28,6 +28,7 @@ const schema = {
 };
 const flat = contextOf();
 const context = { ...flat, schema };
+const twoDevices = { ...contextOf({ deviceNames: ['cpu:0', 'cpu:1'] }), schema };
 
 type Relations = NonNullable<JobSpecInput['relations']>;
 
@@ -144,7 +145,6 @@ describe('a job over several types', () => {
 
   it.each([
     [{ task: 'LINKS' }, 'spec.task: LINKS: not with several types yet; expected NODES'],
-    [{ kind: 'LOAD' }, 'spec.kind: LOAD: not with several types yet; expected TRAINING'],
     [
       { sampling: { algorithm: 'LABOR' } },
       'spec.sampling.algorithm: LABOR: RSAGE needs KHOP_UNIFORM',
@@ -171,6 +171,59 @@ describe('a job over several types', () => {
   });
 });
 
+describe('a job that lends batches of several types', () => {
+  const load = { nodesFile: '/seeds.npy', nodes: 4 };
+  const lending = (relations: Relations, changes: JobSpecInput = {}) =>
+    asked(relations, { kind: 'LOAD', load, resources: { devices: 2 }, ...changes });
+
+  it('has seeds of any type, and needs no rows', () => {
+    const resolution = resolveJobSpec(lending({ target: 'author', reverse: true }), twoDevices);
+    expect(resolution).toMatchObject({
+      ok: { relations: { target: 'author' }, features: { standardize: 'OFF' } },
+    });
+    const { types, relations } = schema;
+    const bare = types.map(({ name }) => ({ name }));
+    const without = { ...twoDevices, schema: { types: bare, relations } };
+    expect(wrong(lending({ target: 'venue' }), without)).toEqual([]);
+  });
+
+  it('draws for new nodes alone, and along relations of its own numbers', () => {
+    const sampling = { expansion: 'NEW' } as const;
+    const fanouts = ['paper__cites__paper=0/5'];
+    expect(wrong(lending({ target: 'paper', fanouts }, { sampling }), twoDevices)).toEqual([]);
+  });
+
+  it.each([
+    [{ target: 'papers' }, {}, 'spec.relations.target: papers is no type of the dataset; did you'],
+    [{ target: 'paper', only: ['paper__in__venue'] }, {}, 'spec.relations.only: no relation that'],
+    [
+      { target: 'paper', fanouts: ['paper__cites__paper=5'] },
+      {},
+      'spec.relations.fanouts[0]: paper__cites__paper=5: expected 2 numbers',
+    ],
+    [
+      { target: 'paper' },
+      { features: { standardize: 'ON' } },
+      'spec.features.standardize: ON: readers of several types',
+    ],
+    [
+      { target: 'paper' },
+      { load: { linksFile: '/links.npy', links: 4 } },
+      'spec.load.links_file: "/links.npy": not with several types yet',
+    ],
+    [
+      { target: '' },
+      { model: { type: 'GRAPHSAGE' } },
+      'spec.model.type: GRAPHSAGE: the dataset has 3 types of nodes and 5 relations; expected one of',
+    ],
+  ] satisfies [Relations, JobSpecInput, string][])(
+    '%j with %j is refused',
+    (relations, changes, said) => {
+      expect(wrong(lending(relations, changes), twoDevices).join('\n')).toContain(said);
+    },
+  );
+});
+
 describe('an HGT', () => {
   it('has attention, and its own activation and residual', () => {
     const hgt = { type: 'HGT', hiddenDim: 16, heads: 4, attentionDropout: 0.2 } as const;
@@ -190,8 +243,8 @@ describe('models and datasets of one type', () => {
       'spec.model.type: GCN: the dataset has 3 types of nodes and 5 relations; expected one of ' +
         'RSAGE, RGCN, HGT',
     ]);
-    expect(wrong({ dataset: 'library', kind: 'LOAD' }).join('\n')).toContain(
-      'spec.dataset: "library": has 3 types of nodes and 5 relations, and nothing but training',
+    expect(wrong({ dataset: 'library', kind: 'INFERENCE' }).join('\n')).toContain(
+      'spec.dataset: "library": has 3 types of nodes and 5 relations, and the model is of',
     );
   });
 
