@@ -37,5 +37,8 @@ test('does what its page and its notebook say', (context) =>
 test('lends batches that are samples of the graph, by every sampler', (context) =>
   unittest(context, ['test_loader_batches', 'test_loader_memory'], { withLibraries: true }));
 
+test('lends batches of several types as HeteroData, the same for any crew', (context) =>
+  unittest(context, ['test_typed_loader'], { withLibraries: true }));
+
 test('lends the same batches in every form', (context) =>
   unittest(context, ['test_loader_forms', 'test_loader_dgl'], { withLibraries: true }));

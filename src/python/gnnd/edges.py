@@ -25,8 +25,12 @@ class EdgeTable:
         targets: np.ndarray,
         num_nodes: int,
         kept: np.ndarray | None = None,
+        num_sources: int | None = None,
     ) -> None:
-        """Of edges in their order: the first has number 0. `kept`: the numbers of those in it."""
+        """Of edges in their order: the first has number 0. `kept`: the numbers of those in it.
+
+        `num_nodes` are the targets; the sources are the same nodes unless there are `num_sources`.
+        """
         if len(sources) >= _NUMBERS:
             raise GnndError(
                 f"numbers of {len(sources):,} edges are 64 bits wide; a loader gives fewer than "
@@ -35,7 +39,8 @@ class EdgeTable:
         if kept is not None:
             sources, targets = sources[kept], targets[kept]
         # Less than 2^64: ids are of 32 bits.
-        place = targets.astype(np.uint64) * np.uint64(num_nodes) + sources.astype(np.uint64)
+        width = np.uint64(num_nodes if num_sources is None else num_sources)
+        place = targets.astype(np.uint64) * width + sources.astype(np.uint64)
         is_sorted = bool(np.all(place[1:] >= place[:-1]))
         order = np.arange(len(place)) if is_sorted else np.argsort(place, kind="stable")
         del place

@@ -41,8 +41,8 @@ class Shape:
         self._buffers = Buffers()
         self._pins = bool(pin_memory) and self._torch.cuda.is_available()
 
-    def made(self, reader: Reader, batch: Batch, source: Source) -> Any:
-        """The batch in its form. Nothing of it is in the record's memory."""
+    def made(self, reader: Reader, batch: Batch, source: Any) -> Any:
+        """The batch in its form, of a `Source`. Nothing of it is in the record's memory."""
         parts = self._copied(reader, batch, source)
         if self._form == "blocks":
             made = self._blocks(reader, batch, parts, source)
@@ -77,7 +77,7 @@ class Shape:
         for name, values in wanted.items():
             if self._is_plain(values):
                 parts[name] = self._empty((batch.num_nodes, *values.shape[1:]), values.dtype)
-                tables.append(_table(values, parts[name]))
+                tables.append(table_of(values, parts[name]))
 
         def address(name: str) -> int | None:
             return parts[name].data_ptr() if name in parts else None
@@ -205,7 +205,8 @@ class _Rows:
         return _Rows(self.indptr[: sizes.num_dst + 1], *cut)
 
 
-def _table(values: Any, out: Any) -> Table:
+def table_of(values: Any, out: Any) -> Table:
+    """Rows of a tensor, and the tensor that the batch's are copied to."""
     num_rows = values.shape[0]
     row_bytes = values.numel() // num_rows * values.element_size()
     return Table(values.data_ptr(), num_rows, row_bytes, out.data_ptr())

@@ -145,10 +145,10 @@ class Imports:
         if isinstance(data, gnnd_formats.Graph):
             return self._import_graph(name, sources.from_file(data, options), options)
         if isinstance(data, gnnd_formats.TypedGraph):
-            return self._import_typed(name, typed.from_file(data, options), options)
+            return self.import_typed(name, typed.from_file(data, options), options)
         several = typed.graph_in(data)
         if several is not None:
-            return self._import_typed(name, typed.from_hetero(several, options), options)
+            return self.import_typed(name, typed.from_hetero(several, options), options)
         return self._import_graph(name, sources.from_pyg(data, options), options)
 
     @public
@@ -329,9 +329,10 @@ class Imports:
             progress = choices.get("progress") or False
             return import_source(self.connection, request, progress, graph.notices)
 
-    def _import_typed(
+    def import_typed(
         self, name: str, graph: typed.TypedGraph, choices: Mapping[str, Any]
     ) -> Dataset:
+        """Imports a graph of several types; `choices` are options of `import_pyg`."""
         parent = choices.get("staging")
         staging.require_shared(self.is_same_host, parent)
         asked = {key: choices.get(key) for key in ("feature_dtype", "task", "random_split")}

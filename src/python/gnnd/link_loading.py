@@ -50,6 +50,9 @@ def link_loader(
         options: Further arguments of `gnnd.loader`; `batch_size` counts links.
     """
     found = []
+    if hasattr(data, "edge_types"):
+        text = "HeteroData: links of several types are not there yet; expected a Data"
+        raise wrong("gnnd.link_loader()", Violation("data", text))
     if edge_label_time is not None:
         text = "given: a loader has only None (docs/loader.md#limits)"
         found.append(Violation("edge_label_time", text))

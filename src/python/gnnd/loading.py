@@ -16,13 +16,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from gnnd import forms, supply, watch
+from gnnd import forms, supply, typed_supply, watch
 from gnnd.calls import public
 from gnnd.client import Client
 from gnnd.errors import GnndError, Violation, wrong
 from gnnd.items import Items, LinkItems, NodeItems
 from gnnd.job import Job
 from gnnd.reader import Gone, Reader
+from gnnd.typed_forms import TypedShape
 from gnnd.words import advice, one_of, shown
 
 #: Epochs that one job lends; a batch key has room for more.
@@ -30,6 +31,8 @@ _EPOCHS = 100_000
 _LOOK_MS = 500
 #: For a lender to be there again, or to come.
 _PATIENCE_SECONDS = 60.0
+#: Of a loader's options, those that are parts of its job's spec.
+_OF_SPEC = ("model", "sampling", "relations")
 _ALGORITHMS = ("KHOP_UNIFORM", "KHOP_WEIGHTED", "RANDOM_WALK", "LABOR", "KHOP_PLUGIN")
 #: Arguments of NeighborLoader by the one value that a loader has; ...: any.
 _NEUTRAL: Mapping[str, Any] = {
@@ -43,7 +46,7 @@ _NEUTRAL: Mapping[str, Any] = {
 @public
 def loader(
     data: Any,
-    num_neighbors: Sequence[int] = (10, 10),
+    num_neighbors: Sequence[int] | Mapping[Any, Sequence[int]] = (10, 10),
     *,
     batch_size: int = 1,
     input_nodes: Any = None,
@@ -69,11 +72,13 @@ def loader(
     """An iterable over sampled batches, as `torch_geometric.loader.NeighborLoader` is.
 
     Args:
-        data: A `torch_geometric.data.Data`, or the name of a dataset of `client`.
+        data: A `torch_geometric.data.Data`, or the name of a dataset of `client`; or a `HeteroData`
+            whose batches are such, too.
         num_neighbors: Neighbours drawn for each node and hop, from the seeds outward; -1 takes all.
+            Of a `HeteroData` along each relation, or a mapping of relations ("*": all others).
         batch_size: Seeds a batch.
         input_nodes: The seeds: a mask, ids, or None for all nodes (of a dataset: its training
-            nodes).
+            nodes). Of a `HeteroData` (type, mask or ids), or a type, for all of its nodes.
         shuffle: Whether each epoch has the seeds in an order of its own.
         replace: Whether a neighbour may be drawn twice.
         drop_last: Whether the last batch of an epoch is left out where it is short.
@@ -103,24 +108,27 @@ def loader(
     found = _wrong_others(others)
     if form not in forms.FORMS:
         found.append(Violation("form", one_of(form, forms.FORMS)))
-    for name, number, least in (
-        ("batch_size", batch_size, 1),
-        ("world_size", world_size, 1),
-        ("prefetch_factor", prefetch_factor, 0),
-    ):
-        if not isinstance(number, int) or number < least:
-            found.append(Violation(name, f"{shown(number)}: expected an integer from {least} on"))
+    found += _wrong_numbers(batch_size=batch_size, world_size=world_size, ahead=prefetch_factor)
     if not found and not 0 <= rank < world_size:
         found.append(Violation("rank", f"{shown(rank)}: expected 0 to {world_size - 1}"))
     found += _wrong_sampling(drawn, weight_attr, form, edge_ids)
     if found:
         raise wrong("gnnd.loader()", *found)
-    source = supply.source_of(data, client, weight_attr)
+    make: type[forms.Shape] = forms.Shape
+    source: supply.Source | typed_supply.TypedSource
+    if typed_supply.has_types(data):
+        typed_supply.refuse(form=form, drawn=drawn, weight_attr=weight_attr)
+        source = typed_supply.TypedSource(data, client, input_nodes)
+        parts, make, input_nodes = source.spec_of(num_neighbors), TypedShape, source.input_nodes
+    else:
+        source = supply.source_of(data, client, weight_attr)
+        parts = {"sampling": {} if drawn == "RANDOM_WALK" else _fanouts_of(num_neighbors)}
     options = {
+        **parts,
         "sampling": {
             "algorithm": drawn,
             "expansion": "ALL" if form == "blocks" else "NEW",
-            **({} if drawn == "RANDOM_WALK" else {"fanouts": [int(n) for n in num_neighbors]}),
+            **parts["sampling"],
             **({"replace": True} if replace else {}),
             **(sampling or {}),
         },
@@ -132,17 +140,35 @@ def loader(
     numbers = _has_numbers(source, drawn, form) if edge_ids is None else edge_ids
     links = input_nodes if isinstance(input_nodes, LinkItems) else None
     items = links or NodeItems(source.seeds_of(input_nodes), source.num_train)
-    shape = forms.Shape(form, transform, pin_memory=pin_memory, numbers=numbers, links=links)
-    readers = (rank, world_size, job)
-    ahead = (prefetch_factor, drop_last)
+    shape = make(form, transform, pin_memory=pin_memory, numbers=numbers, links=links)
     return Loader(
         source=source,
         items=items,
         options=options,
         shape=shape,
-        readers=readers,
-        ahead=ahead,
+        readers=(rank, world_size, job),
+        ahead=(prefetch_factor, drop_last),
     )
+
+
+def _wrong_numbers(*, batch_size: Any, world_size: Any, ahead: Any) -> list[Violation]:
+    asked = (
+        ("batch_size", batch_size, 1),
+        ("world_size", world_size, 1),
+        ("prefetch_factor", ahead, 0),
+    )
+    return [
+        Violation(name, f"{shown(number)}: expected an integer from {least} on")
+        for name, number, least in asked
+        if not isinstance(number, int) or number < least
+    ]
+
+
+def _fanouts_of(num_neighbors: Any) -> dict[str, list[int]]:
+    if isinstance(num_neighbors, Mapping):
+        text = f"{shown(num_neighbors)}: of one relation; expected a list of numbers"
+        raise wrong("gnnd.loader()", Violation("num_neighbors", text))
+    return {"fanouts": [int(number) for number in num_neighbors]}
 
 
 def _algorithm_of(sampling: Mapping[str, Any] | None, weight_attr: str | None) -> Any:
@@ -169,7 +195,7 @@ def _wrong_sampling(
     return found
 
 
-def _has_numbers(source: supply.Source, drawn: str, form: str) -> bool:
+def _has_numbers(source: supply.Source | typed_supply.TypedSource, drawn: str, form: str) -> bool:
     """Whether edges have numbers unless somebody says so: where they have something of theirs."""
     names = source.edge_names
     if names and (drawn == "RANDOM_WALK" or form == "layers"):
@@ -200,7 +226,7 @@ class Loader:
     def __init__(
         self,
         *,
-        source: supply.Source,
+        source: supply.Source | typed_supply.TypedSource,
         items: Items,
         options: Mapping[str, Any],
         shape: forms.Shape,
@@ -293,9 +319,9 @@ class Loader:
 
     def _of(self) -> dict[str, Any]:
         """What batches depend on, and which of them are this rank's."""
-        kept = ("sampling", "batch_size", "shuffle", "seed")
+        kept = ("sampling", "relations", "batch_size", "shuffle", "seed")
         return {
-            **{key: self._options[key] for key in kept},
+            **{key: self._options[key] for key in kept if key in self._options},
             **{"graph": self._source.digest, **self._items.about()},
             **{"rank": self._rank, "world_size": self._world},
         }
@@ -319,7 +345,7 @@ class Loader:
                 "kind": "LOAD",
                 "dataset": self._source.dataset_id,
                 "load": load,
-                "sampling": self._options["sampling"],
+                **{key: self._options[key] for key in _OF_SPEC if key in self._options},
                 "training": {
                     "epochs": _EPOCHS,
                     "batch_size": min(self._options["batch_size"], max(1, len(self._items))),

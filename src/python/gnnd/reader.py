@@ -47,6 +47,8 @@ class Batch(ctypes.Structure):
         ("shared", _U64),
         ("num_pairs", _U64),
         ("num_negatives", _U64),
+        ("num_types", _U64),
+        ("num_blocks", _U64),
         ("all_hops", Hop * _MAX_HOPS),
     ]
 
@@ -54,6 +56,26 @@ class Batch(ctypes.Structure):
     def hops(self) -> list[Hop]:
         """Those that it has, from the seeds outward."""
         return list(self.all_hops[: self.num_hops])
+
+
+class TypeNodes(ctypes.Structure):
+    """How many nodes of a type a batch has."""
+
+    _fields_ = [("num_nodes", _U64), ("num_seeds", _U64)]
+
+
+class Block(ctypes.Structure):
+    """Sizes of one hop along one relation."""
+
+    _fields_ = [
+        ("hop", _U64),
+        ("relation", _U64),
+        ("src_type", _U64),
+        ("dst_type", _U64),
+        ("num_dst", _U64),
+        ("num_src", _U64),
+        ("num_edges", _U64),
+    ]
 
 
 class Edges(ctypes.Structure):
@@ -86,6 +108,22 @@ class _Arrays(ctypes.Structure):
         ("nodes", ctypes.c_void_p),
         ("edges", ctypes.c_void_p),
         ("weights", ctypes.c_void_p),
+        ("graph", ctypes.c_void_p),
+        ("edge_numbers", ctypes.c_void_p),
+    ]
+
+
+class TypeArrays(ctypes.Structure):
+    """Where nodes of a type go, and rows of them."""
+
+    _fields_ = [("tables", ctypes.c_void_p), ("num_tables", _U64), ("nodes", ctypes.c_void_p)]
+
+
+class RelationArrays(ctypes.Structure):
+    """Where edges of a relation go, and their numbers in its graph (`Edges`)."""
+
+    _fields_ = [
+        ("edges", ctypes.c_void_p),
         ("graph", ctypes.c_void_p),
         ("edge_numbers", ctypes.c_void_p),
     ]
@@ -155,6 +193,20 @@ class Reader:
         arrays = _Arrays(start, len(tables), features, nodes, edges, weights, graph, numbers)
         self._check(self._library.gnnd_reader_copy(self._handle, ctypes.byref(arrays)))
 
+    def parts(self, batch: Batch) -> tuple[list[TypeNodes], list[Block]]:
+        """What the batch has of each type, and its blocks in the order of hops."""
+        types, blocks = (TypeNodes * batch.num_types)(), (Block * batch.num_blocks)()
+        self._check(self._library.gnnd_reader_parts(self._handle, types, blocks))
+        return list(types), list(blocks)
+
+    def copy_typed(self, types: Sequence[TypeArrays], relations: Sequence[RelationArrays]) -> None:
+        """Copies a batch of several types; of each type and relation of the job there is one."""
+        nodes = (TypeArrays * len(types))(*types)
+        edges = (RelationArrays * len(relations))(*relations)
+        self._check(
+            self._library.gnnd_reader_copy_typed(self._handle, nodes, edges, len(relations))
+        )
+
     def copy_hop(
         self,
         hop: int,
@@ -211,6 +263,8 @@ def _library() -> ctypes.CDLL:
     library.gnnd_reader_facts.restype = None
     library.gnnd_reader_next.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
     library.gnnd_reader_copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    library.gnnd_reader_parts.argtypes = [ctypes.c_void_p] * 3
+    library.gnnd_reader_copy_typed.argtypes = [*[ctypes.c_void_p] * 3, _U64]
     library.gnnd_reader_copy_hop.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p]
     library.gnnd_reader_copy_pairs.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     library.gnnd_reader_return.argtypes = [ctypes.c_void_p]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 import weakref
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from typing import Any
 
@@ -104,7 +105,7 @@ class DataSource(Source):
 
     def __init__(self, data: Any, client: Client | None, weight_attr: str | None) -> None:
         if client is None:
-            client = _own_client()
+            client = own_client()
             self.default_samplers = min(len(os.sched_getaffinity(0)), 8)
         self._import = _imported(data, client, weight_attr)
         super().__init__(client, self._import.dataset)
@@ -165,7 +166,11 @@ def source_of(data: Any, client: Client | None, weight_attr: str | None) -> Sour
         if weight_attr is not None:
             text = f"{shown(weight_attr)}: a dataset has its own weights; expected None"
             raise wrong("gnnd.loader()", Violation("weight_attr", text))
-        return Source(client, data if isinstance(data, Dataset) else client.dataset(data))
+        dataset = data if isinstance(data, Dataset) else client.dataset(data)
+        if dataset.node_types:
+            text = f"{dataset.id} has several types: expected the HeteroData that it came from"
+            raise wrong("gnnd.loader()", Violation("data", text))
+        return Source(client, dataset)
     is_graph = hasattr(data, "is_node_attr") and ("edge_index" in data or "adj_t" in data)
     if not is_graph:
         text = f"{shown(data)}: expected a torch_geometric Data with edge_index, or a dataset's id"
@@ -185,7 +190,7 @@ _OWN_DEVICES = 65
 
 
 @cache
-def _own_client() -> Client:
+def own_client() -> Client:
     """A daemon of this process alone, which all of its loaders share."""
     # Devices cost nothing until a loader asks for them.
     return local(cpu_devices=_OWN_DEVICES, share_cores=True)
@@ -217,19 +222,25 @@ class _Import:
 
 
 #: What was imported, by the objects of edges and weights, and their versions then.
-_imports: dict[tuple[int, ...], tuple[list[weakref.ref[Any]], list[int], _Import]] = {}
+_imports: dict[tuple[int, ...], tuple[list[weakref.ref[Any]], list[int], Any]] = {}
 
 
 def _imported(data: Any, client: Client, weight_attr: str | None) -> _Import:
     weights = None if weight_attr is None else data[weight_attr]
     edges = data.edge_index if "edge_index" in data else data.adj_t
     parts = [edges] if weights is None else [edges, weights]
+    found: _Import = once(parts, client, lambda: _Import(data, client, weights))
+    return found
+
+
+def once(parts: Sequence[Any], client: Client, make: Callable[[], Any]) -> Any:
+    """What `make` gave for these objects, as long as all live and none has changed."""
     key = (*(id(part) for part in parts), id(client))
     versions = [getattr(part, "_version", 0) for part in parts]
     known = _imports.get(key)
     if known is not None and known[1] == versions:
         return known[2]
-    made = _Import(data, client, weights)
+    made = make()
 
     def forget(_: Any) -> None:
         # Another object may get the number of one that is gone.
