@@ -1,10 +1,15 @@
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { EvaluationMethod } from '../../src/api/gen/gnnd/v1/evaluation_pb.ts';
 import { ExecutorRole } from '../../src/api/gen/gnnd/v1/executor_pb.ts';
 import { Standardize } from '../../src/api/gen/gnnd/v1/features_pb.ts';
-import { JobKind } from '../../src/api/gen/gnnd/v1/inference_pb.ts';
+import {
+  InferenceFormat,
+  InferenceNodes,
+  InferenceOutput,
+  JobKind,
+} from '../../src/api/gen/gnnd/v1/inference_pb.ts';
 import type { Job } from '../../src/api/gen/gnnd/v1/job_pb.ts';
 import { ModelType } from '../../src/api/gen/gnnd/v1/model_pb.ts';
 import { runCli } from '../../src/cli/program.ts';
@@ -111,6 +116,47 @@ describe.each(Object.entries(models))('%s', (_, model) => {
   });
 });
 
+describe('an inference', () => {
+  /** Files of what a model says of nodes and of its rows of layer 1, by so many Trainers. */
+  async function predicted(job: string, nodes: InferenceNodes, devices: number) {
+    const outputs = [InferenceOutput.LOGITS, InferenceOutput.EMBEDDINGS];
+    const formats = [InferenceFormat.NPY];
+    const inference = { job, nodes, outputs, formats, layer: 1 };
+    const resources = { devices };
+    const id = `${job}-${nodes}-${devices}`;
+    const { result } = await daemon.train(id, { kind: JobKind.INFERENCE, inference, resources });
+    const folder = result?.predictions?.folder ?? '';
+    return (name: string) => readFileSync(join(folder, `${name}.npy`)).toString('latin1');
+  }
+
+  test.each([
+    ['HGT', 1],
+    ['RSAGE', 2],
+    ['RGCN', 3],
+  ])('of %s with %d layers gives what evaluations told, by any crew', async (type, layers) => {
+    const model = { ...models[type], layers };
+    const sampling = { fanouts: Array.from({ length: layers }, () => 4) };
+    const training = { ...spec.training, epochs: 2 };
+    const id = `inferred-${type.toLowerCase()}`;
+    const given = { ...spec, relations: {}, model, sampling, training };
+    const { result } = await daemon.train(id, given);
+    const test = await predicted(id, InferenceNodes.TEST, 1);
+    const body = (text: string) => Buffer.from(text.slice(text.indexOf('\n') + 1), 'latin1');
+    const numbers = (text: string) => new BigInt64Array(new Uint8Array(body(text)).buffer);
+    const nodes = numbers(test('nodes'));
+    const said = numbers(test('predictions'));
+    const hits = nodes.filter((node, row) => Number(node) % classes === Number(said[row]));
+    expect(hits.length / nodes.length).toBeCloseTo(result?.testAccuracyBest ?? 0, 6);
+    const [one, three] = [
+      await predicted(id, InferenceNodes.ALL, 1),
+      await predicted(id, InferenceNodes.ALL, 3),
+    ];
+    const width = layers === 1 ? classes : 16;
+    expect(body(one('embeddings'))).toHaveLength(items * width * 4);
+    for (const name of ['logits', 'embeddings', 'predictions']) expect(three(name)).toBe(one(name));
+  });
+});
+
 const short = { ...spec, model: models['RSAGE'], training: { epochs: 1, batchSize: 60 } };
 
 test('rows of types are made once, and kept for jobs that read the same', async () => {
@@ -125,13 +171,6 @@ test('rows of types are made once, and kept for jobs that read the same', async 
   expect(before).toHaveLength(4);
   await daemon.train('again', { ...short, sampling: { fanouts: [3, 3] } });
   expect(made()).toEqual(before);
-});
-
-test('what was learnt is predicted, for all nodes of the type', async () => {
-  await daemon.train('learnt', short);
-  const kind = JobKind.INFERENCE;
-  const { result } = await daemon.train('told', { kind, inference: { job: 'learnt' } });
-  expect(result?.predictions?.nodes).toBe(BigInt(items));
 });
 
 test('gnnctl shows what takes part, and writes a job file', async () => {

@@ -5,6 +5,7 @@ import {
   rowSourcesOf,
   type SchemaNames,
   seedTypeOf,
+  type Taken,
   takenOf,
   takenRelations,
   targetOf,
@@ -18,6 +19,7 @@ import type { Rule, RuleFacts } from './rule.ts';
 
 const targetPath = 'spec.relations.target';
 const onlyPath = 'spec.relations.only';
+const reversePath = 'spec.relations.reverse';
 const fanoutsPath = 'spec.relations.fanouts';
 
 /**
@@ -143,9 +145,9 @@ function oneOf(text: string, known: readonly string[]): string {
   return meant === '' && known.length <= 20 ? `; there are ${known.join(', ')}` : meant;
 }
 
-/** The field that says which relations take part. */
+/** What left a relation out, or else what would leave out the types that cannot take part. */
 function takingPath({ relations }: SpecDraft): string {
-  return relations.only.length > 0 ? onlyPath : 'spec.relations.reverse';
+  return relations.only.length > 0 || relations.reverse ? onlyPath : reversePath;
 }
 
 /** Whether something leads to the target. */
@@ -169,10 +171,23 @@ function checkWays(spec: SpecDraft, schema: SchemaNames, { check }: RuleFacts): 
 /** Rows lead to each type. */
 function checkRows(spec: SpecDraft, schema: SchemaNames, { check }: RuleFacts): void {
   const taken = takenOf(schema, spec.relations);
+  const all = takenOf(schema, { ...spec.relations, reverse: true, only: [] });
   for (const type of rowSourcesOf(taken).without) {
     const why = `${type} has no features, and no relation that takes part leads to it from rows`;
-    check.violate(takingPath(spec), `${why}, whose mean it would have`);
+    const lacking = rowsWayOf(type, all);
+    const remedy =
+      lacking === null
+        ? 'name in relations.only those without it, or import it with features'
+        : `let ${lacking} take part, or name in relations.only those without ${type}`;
+    check.violate(takingPath(spec), `${why}, whose mean it would have; ${remedy}`);
   }
+}
+
+/** The relation along which a type has the mean of rows where all take part; null: it has none. */
+function rowsWayOf(type: string, all: Taken<SchemaNames>): string | null {
+  const mean = rowSourcesOf(all).means.find(({ type: at }) => all.types[at]?.name === type);
+  const relation = mean === undefined ? undefined : all.relations[mean.relation];
+  return relation === undefined ? null : relationText(relation);
 }
 
 function checkFanouts(

@@ -107,7 +107,8 @@ describe('a job over several types', () => {
     [
       { reverse: false },
       'reverse: author has no features, and no relation that takes part leads to it from rows, ' +
-        'whose mean it would have',
+        'whose mean it would have; let paper__rev_writes__author take part, or name in ' +
+        'relations.only those without author',
     ],
     [{ fanouts: ['paper__cites__paper'] }, 'fanouts[0]: "paper__cites__paper": expected SOURCE__'],
     [
@@ -125,6 +126,22 @@ describe('a job over several types', () => {
     ],
   ] satisfies [Relations, string][])('%j is refused', (relations, said) => {
     expect(wrong(asked(relations))).toEqual([expect.stringContaining(`spec.relations.${said}`)]);
+  });
+
+  it('says what to do about a type that nothing gives rows', () => {
+    const island = {
+      types: [...schema.types, { name: 'shelf' }, { name: 'room' }],
+      relations: [...schema.relations, relation('shelf', 'in', 'room')],
+    };
+    const said = wrong(asked({}), { ...context, schema: island });
+    expect(said).toEqual(
+      ['shelf', 'room'].map(
+        (type) =>
+          `spec.relations.only: ${type} has no features, and no relation that takes part leads ` +
+          'to it from rows, whose mean it would have; name in relations.only those without it, ' +
+          'or import it with features',
+      ),
+    );
   });
 
   it('says which type is learnt where several have labels, or none', () => {
