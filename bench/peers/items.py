@@ -5,6 +5,7 @@ batch, labels) of gnnd's loader and of a peer's. The driver, which only asks wha
 library of a contestant's.
 """
 import importlib
+import os
 
 
 def graph_of(data, **others):
@@ -21,6 +22,11 @@ def edges_of(data):
 
 
 class Nodes:
+    def folder_of(self, name):
+        import graphs
+
+        return graphs.folder_of(name)
+
     DEFAULTS = {'fanouts': '15,10,5', 'ours': 'gnnd,gnnd-layers,gnnd-blocks,gnnd-ranks',
                 'peers': 'pyg,dgl,dgl-i32,graphbolt-i32'}
     WORKS = ['load', 'train']
@@ -48,7 +54,7 @@ class Nodes:
         return side.LOADERS[peer](data, fanouts, batch_size, workers)
 
 
-class Links:
+class Links(Nodes):
     """All edges of the graph, with as many pairs of nodes. gnnd's loader and GraphBolt keep a
     batch's own links, and their reverses, out of its edges; torch_geometric leaves them in."""
 
@@ -82,4 +88,52 @@ class Links:
             yield x, batch, labels
 
 
-ITEMS = {'nodes': Nodes(), 'links': Links()}
+class Typed:
+    """Papers of typed_sampling.py's graph, `typed-mag`, or of `typed-mag-4` with a quarter as many
+    nodes and edges. Papers have features, 128 columns as in ogbn-mag, and labels."""
+
+    DEFAULTS = {'fanouts': '10,10', 'ours': 'gnnd', 'peers': 'pyg', 'batches': 40}
+    WORKS = ['load']
+
+    def folder_of(self, name):
+        import served
+        import typed_sampling
+
+        folder = os.path.join(served.ROOT, 'build', 'bench', 'graphs', name)
+        typed_sampling.make(folder, 4 if name.endswith('-4') else 1)
+        return folder
+
+    def data(self, folder, int32):
+        import torch
+        import typed_sampling_peer
+
+        data, _ = typed_sampling_peer.data_of(folder)
+        paper, random = data['paper'], torch.Generator().manual_seed(1)
+        paper.x = torch.rand(paper.num_nodes, 128, generator=random)
+        paper.y = torch.randint(0, 349, (paper.num_nodes,), generator=random)
+        return data
+
+    def number(self, data):
+        return data['paper'].num_nodes
+
+    def ours(self, data, fanouts, batch_size, workers, form):
+        import gnnd
+
+        return self._batches(gnnd.loader(data, fanouts, batch_size=batch_size, shuffle=True,
+                                         input_nodes='paper', num_workers=workers, form=form))
+
+    def theirs(self, peer, data, fanouts, batch_size, workers):
+        from torch_geometric.loader import NeighborLoader
+
+        return self._batches(NeighborLoader(
+            data, fanouts, batch_size=batch_size, shuffle=True, input_nodes='paper',
+            num_workers=workers, persistent_workers=workers > 0))
+
+    def _batches(self, loader):
+        while True:
+            for batch in loader:
+                paper = batch['paper']
+                yield paper.x, batch, paper.y[:paper.batch_size]
+
+
+ITEMS = {'nodes': Nodes(), 'links': Links(), 'typed': Typed()}

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Batches with features into a training process: gnnd.loader beside torch_geometric's, DGL's and
-GraphBolt's, and gnnd.link_loader beside LinkNeighborLoader and GraphBolt's links.
+GraphBolt's, gnnd.link_loader beside LinkNeighborLoader and GraphBolt's links, and HeteroData by
+both, of GRAPH typed-mag or typed-mag-4.
 
-usage: loader.py GRAPH [--items nodes|links] [--fanouts 15,10,5] [--batch 1024] [--threads 2]
+usage: loader.py GRAPH [--items nodes|links|typed] [--fanouts 15,10,5] [--batch 1024] [--threads 2]
                  [--rounds 3] [--hidden 256] [--workers 0,1,2] [--batches N]
                  [--ours gnnd,gnnd-layers,gnnd-blocks,gnnd-ranks]
                  [--peers pyg,dgl,dgl-i32,graphbolt-i32] [--only load|train]
@@ -31,7 +32,6 @@ import subprocess
 import sys
 import time
 
-import graphs
 import served
 from items import ITEMS
 
@@ -273,7 +273,7 @@ def main():
     for name, value in items.DEFAULTS.items():
         if getattr(options, name) is None:
             setattr(options, name, value)
-    folder = options.graph if os.path.isdir(options.graph) else graphs.folder_of(options.graph)
+    folder = options.graph if os.path.isdir(options.graph) else items.folder_of(options.graph)
     contestants = served.start(contestants_of(options, folder))
     works = [options.only] if options.only else items.WORKS
     for number in range(options.rounds):

@@ -17,7 +17,7 @@ import served
 from typed_sampling import read_schema
 
 
-def sampler_of(folder, fanouts):
+def data_of(folder):
     types, relations = read_schema(folder)
     data = HeteroData()
     for name, nodes in types:
@@ -29,14 +29,15 @@ def sampler_of(folder, fanouts):
         indices = np.load(os.path.join(edges, 'indices.npy'))
         rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
         data[triple].edge_index = torch.from_numpy(np.stack([indices.astype(np.int64), rows]))
-    return NeighborSampler(data, fanouts), types[0][0]
+    return data, types[0][0]
 
 
 def main():
     folder, batch_size = sys.argv[1], int(sys.argv[3])
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    sampler, target = sampler_of(folder, [int(fanout) for fanout in sys.argv[2].split(',')])
+    data, target = data_of(folder)
+    sampler = NeighborSampler(data, [int(fanout) for fanout in sys.argv[2].split(',')])
     seeds = torch.from_numpy(np.load(os.path.join(folder, 'seeds.npy')))
     batches = len(seeds) // batch_size
 

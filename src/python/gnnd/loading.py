@@ -132,9 +132,7 @@ def loader(
             **({"replace": True} if replace else {}),
             **(sampling or {}),
         },
-        "batch_size": batch_size,
-        "shuffle": bool(shuffle),
-        "seed": int(seed),
+        **{"batch_size": batch_size, "shuffle": bool(shuffle), "seed": int(seed)},
         "samplers": num_workers or source.default_samplers,
     }
     numbers = _has_numbers(source, drawn, form) if edge_ids is None else edge_ids
