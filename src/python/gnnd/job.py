@@ -424,7 +424,13 @@ class Job(Answering):
         other = dataset.id if isinstance(dataset, Dataset) else dataset
         about = other or self.message.effective_spec.dataset
         place = inferring.Place(self._client.is_same_host, self._client.host.state_dir, staging)
-        with asked.listed(lambda: self._client.dataset(about).num_nodes, place) as (more, order):
+        target = self.message.effective_spec.relations.target
+
+        def num_nodes() -> int:
+            found = self._client.dataset(about)
+            return found.node_types[target].num_nodes if target else found.num_nodes
+
+        with asked.listed(num_nodes, place) as (more, order):
             spec = {
                 "kind": "INFERENCE",
                 "inference": {"job": self.id, **asked.inference, **more},

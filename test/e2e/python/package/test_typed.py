@@ -123,6 +123,8 @@ class Types(unittest.TestCase):
             for name, found in made.relations.items()
         }
         self.assertEqual(len(edges), 4)
+        # Of edges that are listed twice a dataset has one.
+        edges = {name: torch.unique(ends, dim=1) for name, ends in edges.items()}
         mask = data["paper"].test_mask
         for model, standardize in (
             (gnnd.RSAGE(hidden=8, normalization="LAYER"), "OFF"),
@@ -140,6 +142,11 @@ class Types(unittest.TestCase):
             # Rounding may turn one that is nearly even.
             told = job.result.test_accuracy_best * mask.sum().item()
             self.assertLessEqual(abs(right - told), 1.01, model)
+            # A mask is of the target's nodes, not of all types'.
+            said = torch.as_tensor(job.predict(mask, logits=True).logits)
+            torch.testing.assert_close(said, logits[mask], rtol=1e-4, atol=1e-4)
+            with self.assertRaisesRegex(gnnd.InvalidRequest, f"expected 0 to {papers - 1}"):
+                job.predict([papers])
 
     def test_say_what_cannot_be_taken(self):
         data = self.library()
