@@ -44,7 +44,7 @@ export function requireOneType(store: Datasets, id: string): DatasetRecord {
   const { schema } = dataset;
   if (schema === null) return dataset;
   const counts = `${schema.types.length} types of nodes and ${schema.relations.length} relations`;
-  const description = `${id} has ${counts}, and of such graphs jobs train models and no more yet`;
+  const description = `${id} has ${counts}; expected a dataset of one type and one relation`;
   const violations = [{ path: 'dataset', description }];
   throw new GnndError('SPEC_INVALID', description, { resource: `datasets/${id}`, violations });
 }

@@ -184,6 +184,10 @@ test('gnnctl shows what takes part, and writes a job file', async () => {
   expect(shown).toMatch(/Model +RSAGE 16 of item, fanouts 5,5/);
   expect(shown).toMatch(/Relations +all; tag__describes__item=2\/1/);
   expect(await lines('job', 'plan', 'shown', '-o', 'table')).toMatch(/Slot size/);
+  // Features and classes are those of each type.
+  expect(await lines('dataset', 'list', '-o', 'table')).toMatch(
+    /shop +READY +312 +[\d,]+ +120 +\S/,
+  );
   const file = await lines('init', 'shop', '--file', '-');
   expect(file).toMatch(/A job on shop: 312 nodes of 3 types, [\d,]+ edges of 6 relations/);
   expect(file).toMatch(/type: RSAGE/);

@@ -350,8 +350,8 @@ function datasetColumns(session: Session): readonly Column<Dataset>[] {
     },
     count('NODES', ({ numNodes }) => numNodes),
     count('EDGES', ({ numEdges }) => numEdges),
-    count('FEATURES', ({ numFeatures }) => numFeatures),
-    count('CLASSES', ({ numClasses }) => numClasses),
+    ofOneType(count('FEATURES', ({ numFeatures }) => numFeatures)),
+    ofOneType(count('CLASSES', ({ numClasses }) => numClasses)),
     count('TRAIN', ({ numTrain }) => numTrain),
     {
       title: 'SIZE',
@@ -360,12 +360,20 @@ function datasetColumns(session: Session): readonly Column<Dataset>[] {
       shown: ({ bytes }) => formatBytes(Number(bytes)),
       plain: ({ bytes }) => String(bytes),
     },
-    { title: 'TASK', isWide: true, shown: taskText },
-    { title: 'FEATURE DTYPE', isWide: true, shown: dtypeText },
+    ofOneType({ title: 'TASK', isWide: true, shown: taskText }),
+    ofOneType({ title: 'FEATURE DTYPE', isWide: true, shown: dtypeText }),
     { title: 'PATH', isWide: true, shown: ({ path }) => path },
     { title: 'DIGEST', isWide: true, shown: ({ digest }) => digest },
     { title: 'MESSAGE', isWide: true, shown: ({ message }) => printable(message) },
   ];
+}
+
+/** Empty for datasets of several types, each of which has its own: `dataset show` lists them. */
+function ofOneType(column: Column<Dataset>): Column<Dataset> {
+  const { shown, plain = shown } = column;
+  const own = (text: (dataset: Dataset) => string) => (dataset: Dataset) =>
+    dataset.nodeTypes.length > 0 ? '' : text(dataset);
+  return { ...column, shown: own(shown), plain: own(plain) };
 }
 
 async function validateDataset(session: Session, given: string): Promise<number> {

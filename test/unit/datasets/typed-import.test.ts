@@ -272,7 +272,7 @@ test('a dataset of several types is READY with its schema, adopted, deleted', as
   const records = { getDataset: () => dataset, listDatasets: () => [dataset] };
   expect(requireReady(records, 'typed')).toBe(dataset);
   expect(() => requireOneType(records, 'typed')).toThrow(
-    'typed has 2 types of nodes and 4 relations, and of such graphs jobs train models and no more yet',
+    'typed has 2 types of nodes and 4 relations; expected a dataset of one type and one relation',
   );
   store.datasets.clear();
   const adopted = trial({ folder, store }).datasets.get('typed');
