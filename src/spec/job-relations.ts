@@ -72,7 +72,8 @@ export function targetOf(
 ): { readonly target: string } | { readonly problem: string } {
   const labelled = types.flatMap(({ name, labels }) => (labels === undefined ? [] : [name]));
   const [first] = labelled;
-  if (first === undefined) return { problem: 'no type of the dataset has labels' };
+  if (first === undefined)
+    return { problem: 'no type of the dataset has labels; import it with those of one' };
   if (asked === '' && labelled.length === 1) return { target: first };
   if (labelled.includes(asked)) return { target: asked };
   const expected = `expected a type that has labels: ${labelled.join(', ')}`;

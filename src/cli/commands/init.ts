@@ -28,6 +28,7 @@ export function addInit(program: Command, run: Run): void {
     .description('write a commented job file for a dataset; creates no job')
     .argument('<dataset>')
     .addOption(new Option('--model <type>', 'of the job').choices(models).argParser(modelOf))
+    .option('--target <type>', 'that is learnt, of several (default: the first with labels)')
     .option('--epochs <n>', 'to train (default: as many as batches need)', epochsOf)
     .option('--file <file>', 'to write; - prints it', 'job.yaml')
     .option('--force', 'write over a file that is there')
@@ -36,6 +37,7 @@ export function addInit(program: Command, run: Run): void {
 
 interface InitFlags {
   readonly model?: string;
+  readonly target?: string;
   readonly epochs?: number;
   readonly file: string;
   readonly force?: boolean;
@@ -74,6 +76,7 @@ async function init(session: Session, given: string, flags: InitFlags): Promise<
     `dataset=${id}`,
     ...(flags.epochs === undefined ? [] : [`training.epochs=${flags.epochs}`]),
     ...modelSets(dataset, flags.model),
+    ...targetSets(dataset, flags.target),
   ];
   const reading = readSpec(null, sets);
   if (!('ok' in reading)) throw new Error('a spec of few fields cannot be read');
@@ -96,6 +99,13 @@ async function init(session: Session, given: string, flags: InitFlags): Promise<
 function modelSets({ nodeTypes }: Dataset, asked: string | undefined): readonly string[] {
   const model = asked ?? (nodeTypes.length > 0 ? 'RSAGE' : undefined);
   return model === undefined ? [] : [`model.type=${model}`];
+}
+
+/** Of several types that have labels the first is learnt, unless another one is asked for. */
+function targetSets({ nodeTypes }: Dataset, asked: string | undefined): readonly string[] {
+  const [first, second] = nodeTypes.filter(({ task }) => task !== 0);
+  const target = asked ?? (second === undefined ? undefined : first?.name);
+  return target === undefined ? [] : [`relations.target=${target}`];
 }
 
 function writeNew(file: string, text: string, isForced: boolean): void {

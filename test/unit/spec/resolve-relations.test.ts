@@ -156,7 +156,7 @@ describe('a job over several types', () => {
     expect(wrong(asked({ target: 'venue' }), two)).toEqual([]);
     const bare = types.map(({ name }) => ({ name, features: {} }));
     expect(wrong(asked({}), { ...context, schema: { types: bare, relations } })).toEqual([
-      'spec.relations.target: no type of the dataset has labels',
+      'spec.relations.target: no type of the dataset has labels; import it with those of one',
     ]);
   });
 
