@@ -106,8 +106,7 @@ def loader(
     del persistent_workers
     drawn = _algorithm_of(sampling, weight_attr)
     found = _wrong_others(others)
-    if form not in forms.FORMS:
-        found.append(Violation("form", one_of(form, forms.FORMS)))
+    found += [] if form in forms.FORMS else [Violation("form", one_of(form, forms.FORMS))]
     found += _wrong_numbers(batch_size=batch_size, world_size=world_size, ahead=prefetch_factor)
     if not found and not 0 <= rank < world_size:
         found.append(Violation("rank", f"{shown(rank)}: expected 0 to {world_size - 1}"))
