@@ -193,12 +193,14 @@ test('gnnctl shows what takes part, and writes a job file', async () => {
   expect(file).toMatch(/type: RSAGE/);
   expect(file).toMatch(/target: item/);
   // Of two types with labels the first, unless one is asked for.
-  const folder = shop();
-  folder['nodes/user/labels.npy'] = int64(...Array.from({ length: users }, (_, at) => at % 2));
-  for (const [at, split] of ['train', 'val', 'test'].entries())
-    folder[`nodes/user/${split}.npy`] = int64(at, at + 3);
-  await daemon.import('two', typedFolder(folder));
+  const ofUsers = {
+    'nodes/user/labels.npy': int64(...Array.from({ length: users }, (_, at) => at % 2)),
+    'nodes/user/train.npy': int64(0, 3),
+    'nodes/user/val.npy': int64(1, 4),
+    'nodes/user/test.npy': int64(2, 5),
+  };
+  await daemon.import('two', typedFolder({ ...shop(), ...ofUsers }));
   expect(await lines('init', 'two', '--file', '-')).toMatch(/target: item/);
-  const ofUsers = await lines('init', 'two', '--target', 'user', '--file', '-');
-  expect(ofUsers).toMatch(/2 classes.*target: user/s);
+  const asked = await lines('init', 'two', '--target', 'user', '--file', '-');
+  expect(asked).toMatch(/2 classes.*target: user/s);
 });

@@ -91,8 +91,8 @@ class Lender : public TrainWork {
   ExecutorLog log_;
   LenderOptions options_;
   UniqueFd listener_;
-  UniqueFd lent_segment_;  // opened for reading only
-  UniqueFd features_;  // not opened: there is none
+  UniqueFd lent_segment_;        // opened for reading only
+  UniqueFd features_;            // not opened: there is none
   std::vector<Peer> readers_;    // by rank; empty before the first one came
   uint64_t due_ = 0;             // the batch that is awaited; those below are handed in
   uint64_t offered_ = 0;         // batches from due_ up to here are offered
