@@ -42,8 +42,12 @@ test('is imported, shown, checked, refused to jobs, found damaged by name, delet
   const valid = gnnctl('dataset', 'validate', 'typed', '-o', 'table');
   expect(valid).toMatchObject({ exitCode: 0, text: expect.stringMatching(/Valid +yes\n/) });
 
-  const why = 'typed has 2 types of nodes and 4 relations, and of such graphs jobs train models';
-  const spec = join(typedFolder({ 'job.yaml': 'dataset: typed\n' }), 'job.yaml');
+  const has = 'typed has 2 types of nodes and 4 relations';
+  const why = `${has}; expected a dataset of one type and one relation`;
+  const spec = join(
+    typedFolder({ 'job.yaml': 'dataset: typed\nmodel: { type: GRAPHSAGE }\n' }),
+    'job.yaml',
+  );
   const job = gnnctl('job', 'create', '-f', spec);
   expect(job.exitCode).toBe(gnnctlExit.INVALID_ARGUMENT);
   expect(job.text).toContain(
