@@ -124,10 +124,10 @@ inline constexpr auto kTable<ModelGraph::Type> =
              Field{"inDim", &ModelGraph::Type::in_dim, "Columns of its input rows."});
 
 template <>
-inline constexpr auto kTable<ModelGraph::Relation> = StructOf(
-    "ModelRelation", Field{"source", &ModelGraph::Relation::source, "Index of a type."},
-    Field{"name", &ModelGraph::Relation::name},
-    Field{"destination", &ModelGraph::Relation::destination, "Index of a type."});
+inline constexpr auto kTable<ModelGraph::Relation> =
+    StructOf("ModelRelation", Field{"source", &ModelGraph::Relation::source, "Index of a type."},
+             Field{"name", &ModelGraph::Relation::name},
+             Field{"destination", &ModelGraph::Relation::destination, "Index of a type."});
 
 template <>
 inline constexpr auto kTable<ModelGraph> =

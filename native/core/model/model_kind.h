@@ -304,9 +304,7 @@ inline const ModelKind& KindOf(ModelType type) {
 // Whether a batch consists of rows instead of blocks.
 inline bool TakesRows(ModelType type) { return KindOf(type).input == ModelInput::kRows; }
 // Whether a batch has several types and relations.
-inline bool TakesRelations(ModelType type) {
-  return KindOf(type).input == ModelInput::kRelations;
-}
+inline bool TakesRelations(ModelType type) { return KindOf(type).input == ModelInput::kRelations; }
 inline bool IsAttention(ModelType type) { return KindOf(type).attends(); }
 
 }  // namespace gnnd
