@@ -5,11 +5,11 @@
 //                                 [--without REGEX] [--epochs 10] [--set path=value ...]
 //
 // Two layers of 128, fanouts 10 and 10, everything else by default. The reference
-// (bench/accuracy/typed_reference.py) samples alike, as often over all nodes, and has trainable
-// rows where a type has no features. Both are judged by the test at the epoch of the best
-// validation, means over random seeds 1 to N. Datasets are folders of several types in
-// $GNND_DATASETS; relations whose name matches --without take no part. One JSON line a row in
-// build/bench/typed-accuracy.jsonl.
+// (bench/accuracy/typed_reference.py, on what bench/peers/setup.sh fetches) samples alike, as often
+// over all nodes, and has trainable rows where a type has no features. Both are judged by the test
+// at the epoch of the best validation, means over random seeds 1 to N. Datasets are folders of
+// several types in $GNND_DATASETS; relations whose name matches --without take no part. One JSON
+// line a row in build/bench/typed-accuracy.jsonl.
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -54,7 +54,7 @@ function ours(daemon, folder, dataset, model, only) {
 }
 
 function theirs(folder, model) {
-  const text = output('.venv/bin/python', [
+  const text = output('.cache/peers/pyg/bin/python', [
     resolve('bench/accuracy/typed_reference.py'),
     folder,
     ...['--model', model.toLowerCase(), '--seeds', options.seeds, '--epochs', options.epochs],
@@ -64,7 +64,6 @@ function theirs(folder, model) {
 }
 
 async function main() {
-  process.env.PYTHONPATH = resolve('.cache/pyg');
   for (const dataset of options.datasets.split(',')) {
     const folder = mkdtempSync(join(tmpdir(), 'gnnd-bench-typed-'));
     const daemon = new Daemon();

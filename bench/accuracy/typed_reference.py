@@ -1,6 +1,6 @@
 """Accuracies of plain torch_geometric on a dataset of several types, sampled as a job samples it.
 
-    PYTHONPATH=.cache/pyg .venv/bin/python bench/accuracy/typed_reference.py DATASET
+    .cache/peers/pyg/bin/python bench/accuracy/typed_reference.py DATASET
         [--model rsage] [--seeds 3] [--epochs 10] [--hidden 128] [--batch 1024] [--rate 0.01]
         [--dropout 0.3] [--without REGEX] [--verbose]
 
